@@ -194,8 +194,9 @@ def _look_at_edge(
 def _only_edge(layout: BoundLayout, kind: EdgeType, item: Item) -> str:
     edge = layout.decode_as_far(kind, item)
     name = kind.name if edge is None else described(edge)
-    nodes = " and ".join(f"a {side}" for side in kind.claimed)
-    return f"{nodes} has at most one {kind.name}, and there is a {name}; disconnect that first"
+    sides = ("node",) if kind.symmetric else kind.claimed
+    has = f"{' and '.join(f'a {side}' for side in sides)} {'has' if len(sides) == 1 else 'have'}"
+    return f"{has} at most one {kind.name}, and there is a {name}; disconnect that first"
 
 
 def _taken(layout: BoundLayout, kind: NodeType, key: Item, item: Item, id: Any) -> str:
