@@ -180,7 +180,7 @@ def test_a_symmetric_edge_is_put_again_from_either_end(g: Any) -> None:
 
 def test_a_symmetric_edge_from_a_node_to_itself(g: Any) -> None:
     g.connect(Married, "a", "a")
-    with pytest.raises(AlreadyExists, match="^a node has at most one Married, and there is a Married from 'a' to 'a'"):
+    with pytest.raises(AlreadyExists, match=r"^a node has at most one Married, and there is a Married from 'a' to 'a'"):
         g.connect(Married, "b", "a")
     g.put(Married(source="a", target="a", since=1))
     assert [edge.since for edge in g.out("a", Married)] == [1]
