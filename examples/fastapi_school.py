@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import date
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.responses import JSONResponse
@@ -178,13 +178,8 @@ async def places(
     g: SchoolGraph, id: str, after: str | None = None, limit: Annotated[int, Query(ge=1, le=100)] = 20
 ) -> Listed:
     page = await g.into(Course.ref(id), Enrollment).nodes().page(limit=limit, after=after)
-    shown = [Place(student=_student(node), since=edge.since, grade=edge.grade) for edge, node in page.items]
+    shown = [Place(student=student, since=edge.since, grade=edge.grade) for edge, student in page.items]
     return Listed(places=shown, next=page.next)
-
-
-def _student(node: Any) -> Student:
-    assert isinstance(node, Student)
-    return node
 
 
 @app.delete("/students/{id}", status_code=204)

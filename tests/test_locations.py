@@ -38,15 +38,18 @@ from tests.models import SCHOOL
         ("dynamodb://?region=eu-west-1", ServiceLocation(None, {"region": "eu-west-1"})),
         ("dynamodb://My.Table_1-x", ServiceLocation("My.Table_1-x", {})),
         (
-            "dynamodb://T?region=eu-west-1&profile=work&connections=8&timeout=2.5&deadline=1e1",
+            "dynamodb://Tab?region=eu-west-1&profile=work&connections=8&timeout=2.5&deadline=1e1",
             ServiceLocation(
-                "T", {"region": "eu-west-1", "profile": "work", "connections": 8, "timeout": 2.5, "deadline": 10.0}
+                "Tab", {"region": "eu-west-1", "profile": "work", "connections": 8, "timeout": 2.5, "deadline": 10.0}
             ),
         ),
-        ("dynamodb://T?endpoint=http://127.0.0.1:8000", ServiceLocation("T", {"endpoint": "http://127.0.0.1:8000"})),
         (
-            "dynamodb://T?endpoint=https%3A%2F%2Fhost%2Fpath%3Fx&timeout=.5",
-            ServiceLocation("T", {"endpoint": "https://host/path?x", "timeout": 0.5}),
+            "dynamodb://Tab?endpoint=http://127.0.0.1:8000",
+            ServiceLocation("Tab", {"endpoint": "http://127.0.0.1:8000"}),
+        ),
+        (
+            "dynamodb://Tab?endpoint=https%3A%2F%2Fhost%2Fpath%3Fx&timeout=.5",
+            ServiceLocation("Tab", {"endpoint": "https://host/path?x", "timeout": 0.5}),
         ),
     ],
 )
@@ -72,6 +75,8 @@ def test_locations(text: Any, location: Location) -> None:
           for value in ("0", "-1", "soon")),
         *((f"dynamodb://T?connections={value}", f"connections cannot be '{value}'; it must be a whole number of at")
           for value in ("0", "-1", "2.5", "many", "")),
+        *((f"dynamodb://{name}", f"{name!r} is not the name of a table on DynamoDB: 3 to 255 letters")
+          for name in ("T", "ab", "my table", "x" * 256, "a/b")),
         ("s3://bucket/graph", "s3:// is not a location of graphs; use a path, or dynamodb://"),
         ("DynamoDB://T", "DynamoDB:// is not a location"),
         ("dynamo://T", "dynamo:// is not a location"),
@@ -116,6 +121,6 @@ def test_what_the_service_needs_and_is_not_installed(monkeypatch: pytest.MonkeyP
         with pytest.raises(
             MissingExtra, match=rf"needs {package}.*; install it with: pip install 'adjoin\[dynamodb\]'"
         ):
-            graph("dynamodb://T?region=eu-west-1", SCHOOL)
+            graph("dynamodb://Tab?region=eu-west-1", SCHOOL)
     with Graph(":memory:", SCHOOL) as g:
         assert g.get(SCHOOL[0], "files need neither") is None

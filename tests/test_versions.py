@@ -553,3 +553,40 @@ def test_nothing_is_noted_on_an_instance_without_versions() -> None:
 
 def test_a_missing_edge_has_no_version_to_compare(g: Any) -> None:
     assert g.disconnect(Named, "a", "b", term="t", if_version=3) is False
+
+
+class Place(Node):
+    id: str
+    roads: Annotated[int, Count("Road", consistency="transaction")] = 0
+
+
+class Road(Edge[Place, Place], symmetric=True):
+    length: Annotated[int, Indexed()] = 0
+    lanes: Annotated[int, Indexed()] = 0
+    revision: Annotated[int, Version()] = 0
+
+
+class Spot(Node):
+    id: str
+
+
+class Path(Edge[Spot, Spot], symmetric=True):
+    length: Annotated[int, Indexed()] = 0
+    lanes: Annotated[int, Indexed()] = 0
+    revision: Annotated[int, Version()] = 0
+
+
+@pytest.mark.parametrize("models", [(Place, Road), (Spot, Path)], ids=["counted", "with index copies"])
+def test_a_symmetric_edge_with_more_items_is_put_again(models: Any) -> None:
+    place, road = models
+    with Graph(":memory:", models) as g:
+        g.put_many([place(id="a"), place(id="b")])
+        g.connect(road, "a", "b", length=1)
+        for length, ends in enumerate((("a", "b"), ("b", "a")), 2):
+            read, stale = g.edge(road, *ends), g.edge(road, *ends)
+            read.length = length
+            g.put(read)
+            assert [each.length for id in "ab" for each in g.out(id, road)] == [length, length]
+            with pytest.raises(ConditionFailed, match="its version is"):
+                g.put(stale)
+        assert [each.revision for each in g.find(road, field("length") == 3)] == [2]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Generator, Iterator
 from dataclasses import field as dataclass_field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import AnyEdge, NodeType
@@ -20,7 +20,7 @@ from adjoin.requests import Plan
 from adjoin.values import Item
 
 if TYPE_CHECKING:
-    pass
+    from adjoin.refs import Arrives, Leaves, Nothing
 
 N = TypeVar("N")
 E = TypeVar("E")
@@ -69,7 +69,20 @@ class CollectionNodes(Generic[N]):
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def of(self, model: type[E]) -> list[tuple[E, Any]]:
+    # The node says which end is the far one, unless its class is unknown, or a base class of the end.
+    @overload
+    def of(self: CollectionNodes[Nothing], model: type[E]) -> list[tuple[E, Any]]: ...
+
+    @overload
+    def of(self, model: type[Leaves[N, E, F]]) -> list[tuple[E, F]]: ...
+
+    @overload
+    def of(self, model: type[Arrives[N, E, F]]) -> list[tuple[E, F]]: ...
+
+    @overload
+    def of(self, model: type[E]) -> list[tuple[E, Any]]: ...
+
+    def of(self, model: type[Any]) -> list[tuple[Any, Any]]:
         """Returns the pairs whose edge is of this class."""
         return [(edge, node) for edge, node in self.pairs if isinstance(edge, model)]
 

@@ -94,6 +94,10 @@ class EntityType(ModelFields):
         try:
             return self.attributes[name]
         except KeyError:
+            if self.end(name) is not None:
+                raise UnknownField(
+                    f"{self.name}.{name} is in the key only; it cannot be compared here or changed"
+                ) from None
             raise UnknownField(unknown_field(self.name, name, self.attributes)) from None
 
     @cached_property

@@ -187,6 +187,31 @@ class FieldReference(Generic[ValueT]):
         """The field is text that begins with this text, or a list or tuple that begins with these elements."""
         return Comparison(self.name, "begins_with", (prefix,))
 
+    # A tuple of a fixed length is no tuple of any, for type checkers.
+    @overload
+    def contains(self: FieldReference[str], element: str) -> Comparison: ...
+
+    @overload
+    def contains(self: FieldReference[bytes], element: bytes) -> Comparison: ...
+
+    @overload
+    def contains(self: FieldReference[list[E]], element: E) -> Comparison: ...
+
+    @overload
+    def contains(self: FieldReference[tuple[E, ...]], element: E) -> Comparison: ...
+
+    @overload
+    def contains(self: FieldReference[set[K]], element: K) -> Comparison: ...
+
+    @overload
+    def contains(self: FieldReference[frozenset[K]], element: K) -> Comparison: ...
+
+    @overload
+    def contains(self: FieldReference[tuple[Any, Any]], element: Any) -> Comparison: ...
+
+    @overload
+    def contains(self: FieldReference[tuple[Any, Any, Any]], element: Any) -> Comparison: ...
+
     def contains(self, element: Any) -> Comparison:
         """The field is text that contains this text, or a list or set that contains this element."""
         return Comparison(self.name, "contains", (element,))

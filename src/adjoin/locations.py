@@ -27,6 +27,8 @@ else:
 
 SERVICE = "dynamodb://"
 _OTHER_SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}|arn:.+")
+"""The name of a table, or its Amazon Resource Name, which DynamoDB takes in its place."""
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(e-?[0-9]+)?")
 ReadOption: TypeAlias = Callable[[str], Any]
 
@@ -100,7 +102,13 @@ def parse_location(location: str | os.PathLike[str]) -> Location:
     place, _, query = text.partition("?")
     if place.startswith(SERVICE):
         name = place.removeprefix(SERVICE).rstrip("/")
-        return ServiceLocation(name or None, _options(query, _SERVICE_OPTIONS, "DynamoDB"))
+        options = _options(query, _SERVICE_OPTIONS, "DynamoDB")
+        if name and not _TABLE.fullmatch(name):
+            raise InvalidLocation(
+                f"{shown(name)} is not the name of a table on DynamoDB: 3 to 255 letters, digits, underscores, dots "
+                f"and hyphens; choose another name"
+            )
+        return ServiceLocation(name or None, options)
     if other := _OTHER_SERVICE.match(place):
         raise InvalidLocation(f"{other[0]} is not a location of graphs; use a path, or {SERVICE}")
     if not place:

@@ -12,13 +12,14 @@ Mypy imports this module, and nothing of adjoin does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 
 from mypy.checker import TypeChecker
 from mypy.expandtype import expand_type
 from mypy.maptype import map_instance_to_supertype
 from mypy.nodes import (
+    ARG_NAMED,
     ARG_NAMED_OPT,
     ARG_STAR2,
     AssignmentStmt,
@@ -172,7 +173,8 @@ def _signature(name: str, context: MethodSigContext) -> FunctionLike:
     if name in _NAMING and ARG_STAR2 in signature.arg_kinds:
         change = [_named(api, _CHANGE)] if name in _CHANGING else []
         fields = dict(_fields(api, model, given[0], computed=name == "get"))
-        signature = _with_fields(signature, api, model, fields, change)
+        needed = _needed(model) if name == "connect" else frozenset()
+        signature = _with_fields(signature, api, model, fields, change, needed)
     return signature
 
 
@@ -193,13 +195,22 @@ def _with_nodes(signature: CallableType, model: Instance, ends: Mapping[str, str
 
 
 def _with_fields(
-    signature: CallableType, api: TypeChecker, model: Instance, fields: Mapping[str, Type], change: list[Instance]
+    signature: CallableType,
+    api: TypeChecker,
+    model: Instance,
+    fields: Mapping[str, Type],
+    change: list[Instance],
+    needed: Collection[str],
 ) -> CallableType:
     """The signature with the fields of a class in place of any keyword."""
     taken = set(signature.arg_names)
     arguments = list(zip(signature.arg_types, signature.arg_kinds, signature.arg_names, strict=True))
     own = [
-        (make_simplified_union([_widened(api, type_), *change]), ARG_NAMED_OPT, field)
+        (
+            make_simplified_union([_widened(api, type_), *change]),
+            ARG_NAMED if field in needed else ARG_NAMED_OPT,
+            field,
+        )
         for field, type_ in fields.items()
         if field not in taken
     ]
@@ -245,6 +256,12 @@ def _fields(api: TypeChecker, model: Instance, context: Expression, *, computed:
             alias = told.get(name, {}).get("alias")
             if alias is not None:
                 yield alias, type_
+
+
+def _needed(model: Instance) -> frozenset[str]:
+    """The fields of a class that have no default, as far as pydantic's plugin knows; not those with two names."""
+    told = model.type.metadata.get(_PYDANTIC, {}).get("fields", {})
+    return frozenset(name for name, each in told.items() if not each["has_default"] and each["alias"] is None)
 
 
 def _widened(api: TypeChecker, type_: Type) -> Type:

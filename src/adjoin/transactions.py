@@ -154,7 +154,7 @@ class TransactionVerbs:
         """
         must_find = must_find_edges(edges)
         if isinstance(what, Edge):
-            self._buffer.disconnect(*self._graph._edge_to_delete(what, if_version, only_if))
+            self._buffer.disconnect(*self._graph._edge_to_delete(what, if_version, only_if), call="delete")
             return
         kind, id, lock = self._graph._to_delete(what, id, if_version, only_if)
         self._buffer.delete(kind.whole, id, lock, must_find=must_find)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from examples import library_service
@@ -66,3 +67,13 @@ def test_it_has_the_size_of_a_service() -> None:
     routes = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.decorator_list]
     assert len(routes) == len(ROUTES) >= 17
     assert len(MODELS) >= 7
+
+
+def test_the_guide_has_its_numbers() -> None:
+    """What type checkers find in it is counted in `tests/types/test_types.py`."""
+    text = Path(library_service.__file__).read_text()
+    names = [each.id for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Name)]
+    counted = {"lines": len(text.splitlines()), "casts": names.count("cast"), "`Any`": names.count("Any")}
+    guide = (Path(library_service.__file__).parent.parent / "docs" / "guide.md").read_text()
+    rows = re.findall(r"^\| (lines|casts|`Any`) \| \d+ \| (\d+) \|$", guide, re.MULTILINE)
+    assert {name: int(now) for name, now in rows} == counted

@@ -120,6 +120,11 @@ class About(Edge[Post, Note]):
     pass
 
 
+class Mixed(Node):
+    id: str
+    pair: tuple[str, int] = ("", 0)
+
+
 DAY = date(2024, 1, 1)
 
 
@@ -217,6 +222,21 @@ def writes(g: Graph, x: Ref[User], user: User) -> None:
     Wrote(source=user, target=Post.ref(3), since=DAY, term="a")
     Likes(source="u1", target=Comment.ref(3))
     Note(parent=user, id="n1", text="")
+
+
+def collections(g: Graph, x: Ref[User], unknown: Ref[Any], admin: Admin) -> None:
+    assert_type(g.collection(x).nodes().of(Wrote), list[tuple[Wrote, Post]])
+    assert_type(g.collection(Post.ref(3), direction="into").nodes().of(Wrote), list[tuple[Wrote, User]])
+    assert_type(g.collection(x).nodes().of(Likes), list[tuple[Likes, Post | Comment]])
+    assert_type(g.collection(admin).nodes().of(Knows), list[tuple[Knows, User]])
+    for wrote, author in g.collection(unknown, direction="into").nodes().of(Wrote):
+        print(wrote, author.name)
+
+
+def elements(name: str) -> None:
+    sought: FieldReference[Any] = of(name)
+    typed: Predicate = of(User.tags).contains("x") & of(User.marks).contains("x") & of(User.nick).contains("x")
+    print(typed, of("tags").contains(3), of("tags").contains(b"x"), sought.contains("x"), of(Mixed.pair).contains(3))
 
 
 def changes(g: Graph) -> list[str]:

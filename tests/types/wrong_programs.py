@@ -109,6 +109,16 @@ def title(g: Graph) -> str:
         'union-attr: Item "None" of "Book | None" has no attribute "title"',
     ),
     Wrong(
+        "a far node of a collection",
+        """
+def names(g: Graph) -> list[str]:
+    pairs = g.collection(Book.ref("b1"), direction="into").nodes()
+    return [author.nmae for _, author in pairs.of(Wrote)]  # wrong
+""",
+        'reportAttributeAccessIssue: Cannot access attribute "nmae" for class "Author"',
+        'attr-defined: "Author" has no attribute "nmae"',
+    ),
+    Wrong(
         "the new value of a change, whose class is not known",
         """
 def titles(g: Graph) -> list[str]:
@@ -275,6 +285,22 @@ loans: Predicate = field(Borrowed.due).between(date(2024, 1, 1), "2024-02-01")  
         'arg-type: Argument 2 to "between" of "FieldReference" has incompatible type "str"',
     ),
     Wrong(
+        "an element of another type",
+        """
+tagged: Predicate = field(Book.tags).contains(3)  # wrong
+""",
+        _ARGUMENT + 'Argument of type "Literal[3]" cannot be assigned to parameter "element" of type "str"',
+        'arg-type: Argument 1 to "contains" of "FieldReference" has incompatible type "int"; expected "str"',
+    ),
+    Wrong(
+        "an element of a number",
+        """
+some: Predicate = field(Member.loans).contains(3)  # wrong
+""",
+        'reportAttributeAccessIssue: Cannot access attribute "contains" for class "FieldReference[int]"',
+        'misc: Invalid self argument "FieldReference[int]" to attribute function "contains"',
+    ),
+    Wrong(
         "a change that adds text to a number",
         """
 def count(g: Graph) -> None:
@@ -372,6 +398,15 @@ def follow(g: Graph) -> Follows:
 """,
         None,
         'arg-type: Argument "since" to "connect" of "Graph" has incompatible type "str"; expected "date"',
+    ),
+    Wrong(
+        "a field that connect lacks",
+        """
+def lend(g: Graph) -> Borrowed:
+    return g.connect(Borrowed, "m1", "b1", since=date(2024, 1, 1))  # wrong
+""",
+        None,
+        'call-arg: Missing named argument "due" for "connect" of "Graph"',
     ),
     Wrong(
         "a field in a transaction",

@@ -146,7 +146,7 @@ def test_another_one_in_the_same_transaction(g: Any) -> None:
 def test_both_ends_unions_and_symmetric_edges(g: Any) -> None:
     g.connect(Sits, "a", ("A", 1))
     for customer, seat in (("b", 1), ("a", 2)):
-        with pytest.raises(AlreadyExists, match="a source and a target has at most one Sits"):
+        with pytest.raises(AlreadyExists, match="a source and a target have at most one Sits"):
             g.connect(Sits, customer, ("A", seat))
     g.connect(Sits, "b", ("A", 2))
     g.connect(Owns, "a", Invoice.ref("1"))
@@ -161,6 +161,31 @@ def test_both_ends_unions_and_symmetric_edges(g: Any) -> None:
     g.connect(Married, "c", "a")
     g.delete(Customer, "c")
     assert g.connect(Married, "b", "a").source == "b"
+
+
+def test_a_symmetric_edge_is_put_again_from_either_end(g: Any) -> None:
+    g.connect(Married, "a", "b", since=1)
+    g.put(Married(source="a", target="b", since=2))
+    assert g.edge(Married, "b", "a").since == 2
+    with g.meter() as meter:
+        g.put(Married(source="b", target="a", since=3))
+    assert (g.edge(Married, "a", "b").since, meter.requests) == (3, 2)
+    g.put_many([Married(source="b", target="a", since=4)])
+    with g.transaction() as t:
+        t.put(Married(source="a", target="b", since=g.edge(Married, "b", "a").since + 1))
+    assert [edge.since for id in "ab" for edge in g.out(id, Married)] == [5, 5]
+    with pytest.raises(AlreadyExists):
+        g.put(Married(source="c", target="b"))
+
+
+def test_a_symmetric_edge_from_a_node_to_itself(g: Any) -> None:
+    g.connect(Married, "a", "a")
+    with pytest.raises(AlreadyExists, match=r"^a node has at most one Married, and there is a Married from 'a' to 'a'"):
+        g.connect(Married, "b", "a")
+    g.put(Married(source="a", target="a", since=1))
+    assert [edge.since for edge in g.out("a", Married)] == [1]
+    assert g.disconnect(Married, "a", "a") is True
+    g.connect(Married, "b", "a")
 
 
 # --- races, older tables, audits ---------------------------------------------------------------

@@ -6,9 +6,24 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import pytest
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
-from adjoin import Copy, Edge, Immutable, InvalidValue, Node
+from adjoin import (
+    AlreadyExists,
+    ConditionFailed,
+    Copy,
+    Edge,
+    Graph,
+    Immutable,
+    Indexed,
+    InvalidValue,
+    Node,
+    NotFound,
+    TransactionCanceled,
+    Unique,
+    UnknownField,
+    field,
+)
 from tests.verbs.conftest import Everywhere
 
 
@@ -88,3 +103,149 @@ def test_messages_have_no_keys(everywhere: Everywhere) -> None:
     told = "Room.size is immutable, and Room 'one' already has another value; put it as it is stored"
     assert str(error.value).startswith(told)
     assert "ROOM" not in str(error.value)
+
+
+class Address(BaseModel):
+    city: str = ""
+
+
+class Lodger(Node):
+    id: str
+    name: str = ""
+
+
+class Settled(Node):
+    id: str
+    name: str = ""
+    address: Address = Address()
+
+
+class Listed(Node):
+    id: str
+    name: Annotated[str, Indexed()] = ""
+    city: Annotated[str, Indexed()] = ""
+
+
+class Hooked(Node):
+    id: str
+    name: str = ""
+
+    def before_put(self) -> None:
+        """Makes an upsert read first."""
+
+
+class Lodges(Edge[Lodger, Room]):
+    name: str = ""
+    address: Address = Address()
+
+
+class Shares(Edge[Lodger, Lodger], symmetric=True):
+    name: str = ""
+
+
+@pytest.mark.parametrize("verb", ["update", "upsert"])
+@pytest.mark.parametrize("is_together", [False, True])
+@pytest.mark.parametrize(
+    ("changes", "condition", "words"),
+    [
+        ([], {"nmae": "Jo"}, "has no field 'nmae'; did you mean 'name'"),
+        ([field("nmae").set("Jo")], {}, "has no field 'nmae'; did you mean 'name'"),
+        ([field("nmae") + 1], {}, "has no field 'nmae'; did you mean 'name'"),
+        ([], {"name": field("nmae") + 1}, "has no field 'nmae'; did you mean 'name'"),
+        ([], {"name": "Jo", "only_if": field("nmae") == "Jo"}, "has no field 'nmae'; did you mean 'name'"),
+        ([], {"name": "Jo", "only_if": field("nmae").size() > 3}, "has no field 'nmae'; did you mean 'name'"),
+    ],
+)
+def test_an_unknown_field_is_told_before_anything_is_read(
+    verb: str, is_together: bool, changes: list[Any], condition: dict[str, Any], words: str
+) -> None:
+    """Also of classes that are read before they change."""
+    with Graph(":memory:", [Lodger, Settled, Listed, Hooked, Room, Lodges, Shares]) as g:
+        for model, *ids in ((Settled, "1"), (Listed, "1"), (Hooked, "1"), (Lodges, "1", "one"), (Shares, "1", "2")):
+            with g.meter() as meter, pytest.raises(UnknownField, match=words):
+                if is_together:
+                    with g.transaction() as t:
+                        getattr(t, verb)(model, *ids, *changes, **condition)
+                else:
+                    getattr(g, verb)(model, *ids, *changes, **condition)
+            assert meter.requests == 0
+
+
+def test_an_id_that_a_write_names_is_told_to_be_left_out() -> None:
+    with Graph(":memory:", [Lodger, Room, Lodges]) as g:
+        for call, told in (
+            (lambda: g.update(Lodger, "1", name="Jo", only_if=field("id") == "1"), "Lodger.id is part of the id"),
+            (
+                lambda: g.disconnect(Lodges, "1", "one", only_if=field("target") == "one"),
+                "Lodges.target is part of the id",
+            ),
+            (lambda: g.connect(Lodges, "1", "one", only_if=field("target.id") == "one"), "Room.id is part of the id"),
+        ):
+            with pytest.raises(UnknownField, match=f"^{told}.*leave it out of only_if, or use field") as error:
+                call()
+            assert "it has" not in str(error.value)
+        with pytest.raises(UnknownField, match=r"Lodges\.source is in the key only; it cannot be compared here"):
+            g.scan(Lodges).where(field("source") == "1").count()
+
+
+class Tenant(Node):
+    id: str
+    email: Annotated[str | None, Unique()] = None
+    rooms: int = 0
+
+
+class Neighbour(Edge[Tenant, Tenant], symmetric=True):
+    since: int = 0
+
+
+@pytest.mark.parametrize(
+    ("write", "reason", "words"),
+    [
+        (lambda t: t.add(Tenant(id="a")), (AlreadyExists, Tenant, "a", "add"), "add Tenant 'a': it already exists"),
+        (
+            lambda t: t.put(Tenant(id="b"), only_if=field("rooms") > 3),
+            (ConditionFailed, Tenant, "b", "put"),
+            "put Tenant 'b': its condition does not hold for what is stored",
+        ),
+        (
+            lambda t: t.update(Neighbour, "a", "c", since=1),
+            (NotFound, Neighbour, ("a", "c"), "update"),
+            "update Neighbour from 'a' to 'c': it does not exist",
+        ),
+        (
+            lambda t: t.connect(Neighbour, "b", "a"),
+            (AlreadyExists, Neighbour, ("b", "a"), "connect"),
+            "connect Neighbour from 'b' to 'a': it already exists",
+        ),
+        (
+            lambda t: t.connect(Neighbour, "a", "c"),
+            (NotFound, Tenant, "c", "connect"),
+            "connect Neighbour from 'a' to 'c': there is no Tenant 'c'",
+        ),
+        (
+            lambda t: t.delete(Neighbour(source="a", target="b"), only_if=field("since") > 3),
+            (ConditionFailed, Neighbour, ("a", "b"), "delete"),
+            "delete Neighbour from 'a' to 'b': its condition does not hold for what is stored",
+        ),
+    ],
+)
+def test_a_cancelled_transaction_says_once_why(everywhere: Everywhere, write: Any, reason: Any, words: str) -> None:
+    g = everywhere([Tenant, Neighbour])
+    g.put_many([Tenant(id="a", email="a@x"), Tenant(id="b")])
+    g.connect(Neighbour, "a", "b")
+    with pytest.raises(TransactionCanceled) as error, g.transaction() as t:
+        t.put(Tenant(id="d"))
+        write(t)
+    assert str(error.value).partition(" (request")[0] == f"nothing was written, because of {words}"
+    assert {(each.error, each.model, each.id, each.call) for each in error.value.reasons if each.error} == {reason}
+
+
+def test_each_reason_has_its_own_error(everywhere: Everywhere) -> None:
+    """Although one of them, a value that is not free, ends the transaction for all."""
+    g = everywhere([Tenant, Neighbour])
+    g.put_many([Tenant(id="a", email="a@x"), Tenant(id="b")])
+    with pytest.raises(TransactionCanceled, match="belongs to Tenant 'a'") as error, g.transaction() as t:
+        t.put(Tenant(id="b", email="a@x"))
+        t.connect(Neighbour, "a", "c")
+    told = {(each.error, each.model, each.id) for each in error.value.reasons if each.error}
+    assert told == {(AlreadyExists, Tenant, "b"), (NotFound, Tenant, "c")}

@@ -151,8 +151,10 @@ class Satellites:
 
     def end_claims(self, kind: EdgeType, nodes: Mapping[str, str]) -> list[Item]:
         """The keys of the claims to nodes at the ends of an edge, given by end as node keys."""
-        # A symmetric edge has no direction, so it claims both its nodes in the same way.
-        return [self._claim_key(kind, "end" if kind.symmetric else side, text) for side, text in nodes.items()]
+        # A symmetric edge has no direction, so it claims both its nodes in the same way, and one from a node to itself
+        # claims that once.
+        ends = dict.fromkeys(("end" if kind.symmetric else side, text) for side, text in nodes.items())
+        return [self._claim_key(kind, *end) for end in ends]
 
     def copies(self, kind: EntityType, item: Item, values: Mapping[str, Any]) -> list[Satellite]:
         """The index copies of an entity's item with these values, also those that must not exist."""

@@ -193,8 +193,9 @@ def _look_at_edge(
 def _only_edge(layout: BoundLayout, kind: EdgeType, item: Item) -> str:
     edge = layout.decode_as_far(kind, item)
     name = kind.name if edge is None else described(edge)
-    nodes = " and ".join(f"a {side}" for side in kind.claimed)
-    return f"{nodes} has at most one {kind.name}, and there is a {name}; disconnect that first"
+    sides = ("node",) if kind.symmetric else kind.claimed
+    has = f"{' and '.join(f'a {side}' for side in sides)} {'has' if len(sides) == 1 else 'have'}"
+    return f"{has} at most one {kind.name}, and there is a {name}; disconnect that first"
 
 
 def _taken(layout: BoundLayout, kind: NodeType, key: Item, item: Item, id: Any) -> str:
@@ -255,13 +256,15 @@ def entity_put(
     items = written_items(layout, kind, entity)
     read: list[Item | None] = []
     old: Item | None = None
+    # All writers write both items of a symmetric edge together, so that one of them tells whether it is as it was read.
+    still: Condition | None = None
     watched = [REVISION]
     if kind.claimed or kind.elements or is_kept_by_reading(layout, kind) or lock is not None:
         response: ItemResponse
         (response,) = yield (Get(layout.table, layout.key_of(items[0]), consistent=True),)
         old = response.item
         read.append(old)
-        wanted = all_of(unchanged(layout, old), wanted, unchangeable(layout, kind, items[0]))
+        still, wanted = unchanged(layout, old), all_of(wanted, unchangeable(layout, kind, items[0]))
         if is_kept_by_reading(layout, kind):
             items = tuple(keyed(layout, kind, item | kept_fields(layout, kind, old)) for item in items)
     if lock is not None:
@@ -288,7 +291,10 @@ def entity_put(
             watched.append(STAMP)
     satellites = layout.satellites(kind, items, entity.__dict__)
     satellites += released(layout, kind, old, satellites)
-    puts = [_own_write(layout, kind, item, all_of(wanted, own)) for item, own in zip(items, held, strict=True)]
+    puts = [
+        _own_write(layout, kind, item, all_of(first, wanted, own))
+        for item, own, first in zip(items, held, (still, *(None for _ in items[1:])), strict=True)
+    ]
     return EntityWrite(puts, beside(layout, satellites, claims), read, entity, watched=watched, more=more)
 
 

@@ -63,10 +63,10 @@ from adjoin.plans.update import (
     Changed,
     Identity,
     changed_write,
+    check_change,
     is_written_anew,
     misfits,
     read_first,
-    update_condition,
     update_requests,
 )
 from adjoin.plans.upsert import new_entity, upsert_request, upsert_write
@@ -228,9 +228,8 @@ class Buffer:
 
     def update(self, change: Changed) -> None:
         layout, identity, rest = self._layout, change.identity, change.fields
+        check_change(layout, change)
         if is_written_anew(layout, identity.kind):
-            # Raises for fields that cannot change, before anything is read.
-            update_condition(layout, identity, rest, change.if_version, change.only_if)
             self._look_first(change, [])
         elif names := read_first(layout, identity, rest):
             self._look_first(change, names)
@@ -270,10 +269,17 @@ class Buffer:
         self._unseen.append((place_of(request.key), _Unseen(change, look_first, finds_marks=True)))
 
     def disconnect(
-        self, kind: EdgeType, source: Any, target: Any, fields: Mapping[str, Any], lock: Condition | None = None
+        self,
+        kind: EdgeType,
+        source: Any,
+        target: Any,
+        fields: Mapping[str, Any],
+        lock: Condition | None = None,
+        *,
+        call: str = "disconnect",
     ) -> None:
-        text = f"disconnect {kind.name} from {shown(source)} to {shown(target)}"
-        purpose = Purpose("disconnect", kind.model, (source, target), text)
+        text = f"{call} {kind.name} from {shown(source)} to {shown(target)}"
+        purpose = Purpose(call, kind.model, (source, target), text)
         ends = ends_lock(self._layout, self._layout.has_ends(kind, source, target))
         lock = all_of(self._layout.fit(kind).labelled, ends, lock)
         keys = edge_keys(self._layout, kind, source, target, fields)
@@ -323,7 +329,7 @@ class Buffer:
                         raise named(failure)
                 except (AlreadyExists, InvalidItem, InvalidValue, NotFound) as refused:
                     reasons_told = [
-                        replace(reason, error=type(refused)) if reason.is_failed_condition else reason
+                        replace(reason, error=type(refused)) if reason.error is ConditionFailed else reason
                         for reason in named(failure).reasons
                     ]
                     raise TransactionCanceled(f"nothing was written: {refused}", reasons_told) from None
@@ -409,7 +415,7 @@ class Buffer:
             key = self._key(check)
             if key in writes and isinstance(writes[key][0], Delete):
                 raise InvalidRequest(
-                    f"{purpose.text}, because {writes[key][1].text!r} of the same transaction removes it"
+                    f"{purpose.text}: {purpose.why}, because {writes[key][1].text!r} of the same transaction removes it"
                 )
             # A node that this transaction writes will exist, and DynamoDB refuses two operations on one item.
             there = writes.get(key)
@@ -535,12 +541,13 @@ def _updating(identity: Identity) -> Purpose:
 def _failed(purpose: Purpose, error: NotFound | ConditionFailed) -> TransactionCanceled:
     """The error of a transaction that is not sent, because one of its conditions is known to fail."""
     found = CancellationReason(FAILED_CONDITION, str(error), getattr(error, "item", None))
-    reason = replace(purpose.told(found), error=type(error))
+    reason = replace(replace(purpose, why=str(error)).told(found), error=type(error))
     return TransactionCanceled(f"nothing was written, because of {reason.message}", [reason])
 
 
 def _named(canceled: TransactionCanceled, purposes: list[Purpose]) -> TransactionCanceled:
     """The same error with the purpose of each failed write."""
     reasons = [purpose.told(reason) for reason, purpose in zip(canceled.reasons, purposes, strict=True)]
-    failed = "; ".join(reason.message for reason in reasons if reason.code != "None")
+    # Both items of a symmetric edge fail for one reason.
+    failed = "; ".join(dict.fromkeys(reason.message for reason in reasons if reason.code != "None"))
     return TransactionCanceled(f"nothing was written, because of {failed}", reasons)

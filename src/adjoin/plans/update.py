@@ -128,6 +128,7 @@ def update(layout: BoundLayout, change: Changed) -> Plan[Any]:
 def _updated(layout: BoundLayout, change: Changed, also: Condition | None) -> Plan[Any]:
     identity, changes, if_version, only_if = change.identity, change.fields, change.if_version, change.only_if
     kind = identity.kind
+    check_change(layout, change)
     if is_written_anew(layout, kind):
         wanted = update_condition(layout, identity, changes, if_version, only_if, seen=kind.attributes)
 
@@ -365,10 +366,25 @@ def update_condition(
     also: Condition | None = None,
     seen: Collection[str] = (),
 ) -> Condition | None:
-    """The condition for a change of these fields; raises if one of them cannot change.
+    """The condition for a change of these fields, of which `check_change` has found that they can change.
 
     `seen` names the fields that were read and fit, so that no condition has to check them.
     """
+    kind = identity.kind
+    return all_of(
+        layout.present,
+        identity.ends,
+        has_version(kind, if_version),
+        bounds(kind, changes),
+        write_condition(layout, kind, only_if),
+        also,
+        *_fitting(layout, kind, changes, seen),
+    )
+
+
+def check_change(layout: BoundLayout, change: Changed) -> None:
+    """Raises, before anything is read, if a field cannot change, or if a field or condition names an unknown one."""
+    identity, changes = change.identity, change.fields
     kind = identity.kind
     if not changes:
         raise InvalidValue(f"no field of {identity.name} was given to change; pass them by name")
@@ -386,15 +402,10 @@ def update_condition(
             f"{kind.discriminator!r} says of which class {identity.name} is, and cannot change; put a node of the "
             f"other class in its place"
         )
-    return all_of(
-        layout.present,
-        identity.ends,
-        has_version(kind, if_version),
-        bounds(kind, changes),
-        write_condition(layout, kind, only_if),
-        also,
-        *_fitting(layout, kind, changes, seen),
-    )
+    for each in changes.values():
+        if isinstance(each, RelativeChange):
+            kind.attribute(each.field)
+    write_condition(layout, kind, change.only_if)
 
 
 def _fitting(

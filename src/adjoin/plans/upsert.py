@@ -42,7 +42,7 @@ from adjoin.plans.entity_write import Claims, EntityWrite, beside, revised
 from adjoin.plans.managed_fields import is_kept_by_reading, written_items
 from adjoin.plans.steps.again import ATTEMPTS, same
 from adjoin.plans.steps.conditions import initial, start_of, update_actions, write_condition
-from adjoin.plans.update import UNCHANGED, Changed, changed_write, read_first, update, update_condition
+from adjoin.plans.update import UNCHANGED, Changed, changed_write, check_change, read_first, update, update_condition
 from adjoin.plans.write import add, is_accompanied, prepared
 from adjoin.requests import Get, ItemResponse, Plan, Put, Update
 
@@ -118,8 +118,7 @@ def new_entity(layout: BoundLayout, change: Changed) -> Entity | InvalidValue:
                 f"{kind.name}.{name} is immutable and has no default, so an upsert can neither change it nor leave it "
                 f"out; use add, or update"
             )
-    # Raises for fields that nobody may change.
-    update_condition(layout, change.identity, given, None, None)
+    check_change(layout, change)
     demanded = [name for name in kind.attributes if kind.fields[name].is_required()]
     own = change.identity.values[0]
     missing = [name for name in demanded if name not in given and name not in own]

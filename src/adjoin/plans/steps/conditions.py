@@ -201,8 +201,17 @@ def write_condition(layout: BoundLayout, kind: EntityType, only_if: Predicate | 
     """The condition of a write for its `only_if`."""
     if only_if is None:
         return None
-    named = partial(layout.filterable, remedy="leave it out of only_if, because the key says its value")
-    return condition(layout, kind, only_if, named, of_write=True)
+    return condition(layout, kind, only_if, partial(_written_name, layout), of_write=True)
+
+
+def _written_name(layout: BoundLayout, kind: EntityType, name: str) -> str:
+    """The attribute of a field in a condition of a write; raises if the call itself says the field's value."""
+    if is_of_id(kind, name):
+        raise UnknownField(
+            f"{kind.name}.{name} is part of the id, which is in the key only and which the call says; leave it out of "
+            f"only_if, or use field({name!r}).exists()"
+        )
+    return layout.filterable(kind, name, remedy="leave it out of only_if, because the key says its value")
 
 
 def delete_condition(layout: BoundLayout, kind: EntityType, only_if: Predicate | None) -> Condition | None:

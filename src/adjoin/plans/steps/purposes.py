@@ -30,6 +30,12 @@ _ERRORS: dict[str, type[AdjoinError]] = {
     "ValidationError": InvalidRequest,
 }
 """The error for each code of DynamoDB, besides that of a failed condition."""
+_WHY: dict[type[AdjoinError], str] = {
+    AlreadyExists: "it already exists",
+    NotFound: "it does not exist",
+    TransactionConflict: "another program has just written it; try again",
+}
+"""What a failed condition means, by the error that it is. DynamoDB says only that it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +50,12 @@ class Purpose:
     text: str
     fails_as: type[AdjoinError] = ConditionFailed
     """What it means if the condition does not hold."""
+    why: str = ""
+    """The same in words; if there are none, the error says it."""
 
     def needing(self, text: str, model: type[Any], id: Any) -> Purpose:
         """The purpose of a check that a node exists which the call needs."""
-        return Purpose(self.call, model, id, f"{self.text}: {text}", NotFound)
+        return Purpose(self.call, model, id, self.text, NotFound, text)
 
     def beside(self, text: str) -> Purpose:
         """The purpose of a write that adjoin adds. It fails if another program writes at the same time."""
@@ -57,15 +65,21 @@ class Purpose:
         """The reason with the call and what it is about, and with the error if this write failed."""
         if reason.code == "None":
             return replace(reason, call=self.call, model=self.model, id=self.id)
+        error = self._error(reason)
         return CancellationReason(
             reason.code,
-            f"{self.text}: {reason.message or reason.code}",
+            f"{self.text}: {self._why(reason, error)}",
             reason.item,
-            self._error(reason),
+            error,
             self.model,
             self.id,
             self.call,
         )
+
+    def _why(self, reason: CancellationReason, error: type[AdjoinError]) -> str:
+        if not reason.is_failed_condition:
+            return reason.message or reason.code
+        return self.why or _WHY.get(error, "its condition does not hold for what is stored")
 
     def _error(self, reason: CancellationReason) -> type[AdjoinError]:
         if not reason.is_failed_condition:
