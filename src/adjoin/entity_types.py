@@ -237,6 +237,11 @@ class NodeType(EntityType):
         """Whether any text is a valid id."""
         return self._bare_id_type is str
 
+    @property
+    def has_bare_number_id(self) -> bool:
+        """Whether any whole number is a valid id, and nothing else is."""
+        return self._bare_id_type is int
+
     @cached_property
     def keeps_ids(self) -> bool:
         own = all(_keeps(self.model, name, self._schema_of(name)) for name in self.key)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
@@ -129,6 +129,30 @@ def check_item(item: Item) -> None:
     except (TypeError, ValueError):
         pass
     normal_item(item)
+
+
+def are_plain(items: Sequence[Any]) -> bool:
+    """Whether all of these are surely items, of text and of short numbers only; for what orjson has read.
+
+    This is a fast path: `check_item` knows the others. Text from orjson has no half of a surrogate pair.
+    """
+    try:
+        for item in items:
+            if type(item) is not dict:
+                return False
+            for attribute in item.values():
+                value = attribute.get("S")
+                if value is None:
+                    value = attribute["N"]
+                    if type(value) is not str or len(value) >= _LONG_NUMBER or not _plain_number(value):
+                        return False
+                elif type(value) is not str:
+                    return False
+                if len(attribute) != 1:
+                    return False
+    except (AttributeError, KeyError, TypeError):
+        return False
+    return True
 
 
 def normal_attribute(attribute: AttributeValue) -> AttributeValue:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from orjson import dumps, loads
 
 from adjoin.errors import InvalidRequest
-from adjoin.items import NormalItem, check_item, normal_attribute, normal_item, plain_item
+from adjoin.items import NormalItem, are_plain, check_item, normal_attribute, normal_item, plain_item
 from adjoin.requests import CreateTable, DropTable, Get, Put, Query, SortCondition
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.rows import after_prefix, number_key
@@ -134,6 +134,18 @@ def test_an_item_is_refused_by_the_quick_check_as_by_the_rules(whole: Any) -> No
             refused.append(str(error))
     assert len(refused) in (0, 2)
     assert len(set(refused)) < 2
+
+
+@given(
+    st.lists(st.dictionaries(st.text("abé", max_size=3), plain | broken | attributes, max_size=4) | broken, max_size=3)
+)
+def test_what_is_taken_for_plain_is_not_refused(items: Any) -> None:
+    if are_plain(items):
+        for item in items:
+            check_item(item)
+    usual = [{"s": s("text"), "n": {"N": "7"}}] * 2
+    assert are_plain(usual)
+    assert not are_plain([*usual, {"b": {"BOOL": True}}])
 
 
 @given(st.dictionaries(st.text("ab", min_size=1, max_size=3), numbers.map(lambda each: {"N": each}), max_size=4))

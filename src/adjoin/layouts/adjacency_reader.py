@@ -445,13 +445,16 @@ class AdjacencyReader:
 
         return lambda item: None if is_node(item) else read(item)
 
-    def _short_edge_reader(self, keys: EdgeKeys) -> ItemReader:
-        wire, pk, sk = keys.record.wire, self._pk, self._sk
+    def is_short(self, keys: EdgeKeys) -> bool:
+        """Whether most items of a class of edges can be read directly: each key is a literal and the id of an end."""
         parts = [part.name for part in (*keys.partition.parts, *keys.sort.parts)]
         is_single = keys.kind.source.is_single and keys.kind.target.is_single
         ends = [f"source.{keys.kind.source.parts[0]}", *keys.target_parts] if is_single else None
-        short = parts == ends and _are_plain(keys.partition, keys.sort)
-        if wire is None or self._type is not None or not short or not self._are_text:
+        return self._type is None and parts == ends and _are_plain(keys.partition, keys.sort) and self._are_text
+
+    def _short_edge_reader(self, keys: EdgeKeys) -> ItemReader:
+        wire, pk, sk = keys.record.wire, self._pk, self._sk
+        if wire is None or not self.is_short(keys):
             return lambda item: self._edge(keys, item)
         lead, sort_lead = keys.partition.lead, keys.sort.lead
         special = keys.partition.quoting.special

@@ -9,10 +9,11 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from adjoin.entity_types import AnyEdge, Entity, NodeType
+from adjoin.entity_types import AnyEdge, EdgeType, Entity, NodeType
 from adjoin.field_types import may_be_none
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, rest_of
+from adjoin.layouts.far_ends import far_reader
 from adjoin.layouts.interface import Index
 from adjoin.layouts.keys import Part, Template
 from adjoin.layouts.ranges import EdgeAccess, SortField
@@ -238,6 +239,23 @@ class AdjacencyAccesses:
             partition_type=self._keys.type_of(index.partition_attribute),
             sort_field=None if sort is not None else self._sort_field(index, keys),
         )
+
+    def far(self, access: EdgeAccess) -> EdgeAccess | None:
+        """The same access, which reads of each edge only the id at its far end; None if the keys alone do not tell."""
+        kind = access.kind
+        if not isinstance(kind, EdgeType):
+            return None
+        keys = self._keys.edges[kind.model]
+        if (
+            access is not self.leaving[kind.model] and access is not self.arriving[kind.model]
+        ) or access.refine is not None:
+            return None
+        if keys.meets or not kind.keeps_ids or not self._reader.is_short(keys):
+            return None
+        side = "target" if access is self.leaving[kind.model] else "source"
+        layout = self._keys.layout
+        read = far_reader(keys, layout.partition_key, layout.sort_key or "", side, access.decode)
+        return None if read is None else replace(access, decode=read)
 
     def _sort_field(self, index: Index, keys: EdgeKeys) -> SortField | None:
         """The field of a class that is the sort key of an index as it is stored."""

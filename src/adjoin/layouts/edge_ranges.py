@@ -75,6 +75,10 @@ class EdgeRanges(EntityItems):
             return self._accesses.children[kind.model]
         return (self._accesses.leaving if direction == "out" else self._accesses.arriving)[kind.model]
 
+    def far_access(self, access: EdgeAccess) -> EdgeAccess | None:
+        """An access that reads only the ids of the nodes to which edges lead; None if their keys alone do not tell."""
+        return self._accesses.far(access)
+
     def out(self, kind: EdgeType, source: Any) -> Range:
         access = self._accesses.leaving[kind.model]
         if access is None:

@@ -22,7 +22,7 @@ from adjoin.expressions import Condition, all_of
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import is_rehearsed
-from adjoin.layouts.ranges import Range
+from adjoin.layouts.ranges import EdgeAccess, Range
 from adjoin.model import Edge, Ref, node_id
 from adjoin.plans.key_search import merged
 from adjoin.plans.read import Found, Question, get_each, page
@@ -84,6 +84,11 @@ class Lane:
             return [(edge, (found.model, id)) for edge, (found, id) in told]
         model = end.model
         return [(edge, (model, getattr(edge, name))) for edge in edges]
+
+    def arcs_to(self, ids: Iterable[Any]) -> list[Arc]:
+        """The nodes to which edges lead that were not read, by the ids of these nodes."""
+        model = self._end(self.direction == "into").model
+        return [(None, (model, id)) for id in ids]
 
     def range(self, layout: BoundLayout, near: NodeKey) -> Range:
         """Where the edges at a node are."""
@@ -156,6 +161,8 @@ class _Reading:
     limit: int | None
     """How many edges of a node are read, if their keys are in the order of the stride."""
     is_forward: bool
+    far: EdgeAccess | None
+    """The access that reads only the ids of far nodes; None if edges are read."""
 
 
 @dataclass(eq=False)
@@ -166,6 +173,8 @@ class Adjacency:
     spending: Spending
     consistent: bool = False
     cap: int | None = CAP
+    reads_edges: bool = True
+    """Whether whole edges are wanted; if not, only far nodes are read of an edge where its keys tell them."""
     nodes: dict[NodeKey, Any] = field(default_factory=dict)
     """The nodes that were read; None for one that does not exist."""
     capped: dict[NodeKey, None] = field(default_factory=dict)
@@ -216,6 +225,9 @@ class Adjacency:
         """Reads the edges of a lane at a node into a list, until its end, the limit or the cap."""
         range = lane.range(self.layout, near)
         reading = self._readings.get((stride.identity, lane)) or self._reading(stride, lane, range)
+        are_ids = reading.far is not None
+        if reading.far is not None:
+            range.access = reading.far
         question = Question(
             range,
             filter=reading.filter,
@@ -237,7 +249,7 @@ class Adjacency:
             if limit is None and most is not None and read > most:
                 edges = edges[: most - read]
                 self.capped[near] = None
-            self._add(lane, near, edges, arcs)
+            self._add(lane, near, lane.arcs_to(edges) if are_ids else lane.arcs(edges), arcs)
             start = found.last
             if start is None or self.spending.exceeded or (most is not None and read >= most + (limit is None)):
                 break
@@ -251,8 +263,9 @@ class Adjacency:
             return merged(question).page(self.layout, limit, start)
         return page(self.layout, question, limit, start)
 
-    def _add(self, lane: Lane, near: NodeKey, edges: Iterable[Any], arcs: list[Arc]) -> None:
-        found = [(edge, far) for edge, far in lane.arcs(edges) if not lane.skips_loops or far != near]
+    def _add(self, lane: Lane, near: NodeKey, found: list[Arc], arcs: list[Arc]) -> None:
+        if lane.skips_loops:
+            found = [(edge, far) for edge, far in found if far != near]
         if self.spending.budget.nodes is not None:
             found = [(edge, far) for edge, far in found if self.spending.reach(far)]
         if isinstance(lane.kind, NodeType):
@@ -276,6 +289,7 @@ class Adjacency:
             tuple(rest),
             stride.limit if is_limited and not lane.skips_loops else None,
             not (is_limited and order is not None and order.is_reversed),
+            self.layout.far_access(range.access) if not (self.reads_edges or rest or range.number) else None,
         )
         self._readings[stride.identity, lane] = reading
         return reading

@@ -114,24 +114,31 @@ class Level:
     """All nodes that are reached at one point of a walk. Visits are in the order of the results."""
 
     def __init__(self, visits: Iterable[Visit] = ()) -> None:
-        self.visits: list[Visit] = []
-        self.reaches: dict[NodeKey, Reach] = {}
-        self.add(visits)
+        self.visits: list[Visit] = [*visits]
+        self._reaches: dict[NodeKey, Reach] = {}
+        self._told = 0
+        """How many of the visits the reaches know."""
 
     def add(self, visits: Iterable[Visit]) -> None:
-        reaches, add = self.reaches, self.visits.append
-        for visit in visits:
-            add(visit)
+        self.visits += visits
+
+    @property
+    def reaches(self) -> dict[NodeKey, Reach]:
+        """The nodes, in the order in which they are reached. The last level of a walk to refs does without them."""
+        reaches = self._reaches
+        for visit in islice(self.visits, self._told, None):
             key = visit[0]
             reach = reaches.get(key)
             if reach is None:
                 reach = reaches[key] = Reach(key)
             reach.visits.append(visit)
             reach.count += visit[3]
+        self._told = len(self.visits)
+        return reaches
 
     @property
     def count(self) -> int:
-        return sum(reach.count for reach in self.reaches.values())
+        return sum(visit[3] for visit in self.visits)
 
 
 def _trails(visit: Visit) -> Iterator[Trail]:
@@ -280,20 +287,26 @@ class Walking:
         if self.route.most is not None:
             results, _, _ = yield from self.page(what, self.route.most, 0, None)
             return WalkResult(results, Completeness.of(self.adjacency))
-        level = yield from self.level()
         if what in ("nodes", "refs"):
-            results = yield from self._ends(what, level)
+            results = yield from self._ends(what, (yield from self._level_of_nodes()))
         else:
+            level = yield from self.level()
             results = yield from self.finished(what, list(self.found(what, level)))
         return WalkResult(results, Completeness.of(self.adjacency))
 
+    def _level_of_nodes(self, wanted: int | None = None) -> Plan[Level]:
+        """The last level, for results that no edge is part of: edges are not read as such, if no step is about them."""
+        self.adjacency.reads_edges = any(map(_is_about_edges, self.route.steps))
+        return (yield from self.level(wanted))
+
     def _ends(self, what: What, level: Level) -> Plan[list[Any]]:
         """The same as `finished` of all that was found, in half the time: a node or ref is made once."""
+        keys = dict.fromkeys(visit[0] for visit in level.visits)
         if what == "nodes":
-            yield from self.adjacency.read(level.reaches)
-            ends = {key: node for key in level.reaches if (node := self.adjacency.nodes.get(key)) is not None}
+            yield from self.adjacency.read(keys)
+            ends = {key: node for key in keys if (node := self.adjacency.nodes.get(key)) is not None}
         else:
-            ends = {key: ref_of(key) for key in level.reaches}
+            ends = {key: ref_of(key) for key in keys}
         return [end for key, _, _, count in level.visits if key in ends for end in repeat(ends[key], count)]
 
     def page(
@@ -345,14 +358,14 @@ class Walking:
 
     def group_count(self) -> Plan[GroupCount[Any]]:
         """The number of paths to each node."""
-        level = yield from self.level()
+        level = yield from self._level_of_nodes()
         counts = ((ref_of(key), reach.count) for key, reach in level.reaches.items())
         return GroupCount(counts, Completeness.of(self.adjacency))
 
     def count(self) -> Plan[int]:
         """The number of paths."""
         most = self.route.most
-        level = yield from self.level(most)
+        level = yield from self._level_of_nodes(most)
         if most is not None and level.count >= most:
             return most
         return complete(self.adjacency, "the count", level.count)
@@ -365,13 +378,22 @@ class Walking:
 
     def entities(self, part: About) -> Plan[list[tuple[Any, int]]]:
         """The last nodes or edges, each with the number of paths that end there."""
-        level = yield from self.level()
         adjacency = self.adjacency
         if part == "edges":
+            level = yield from self.level()
             return [(edge, count) for _, _, edge, count in level.visits if edge is not None]
+        level = yield from self._level_of_nodes()
         yield from adjacency.read(level.reaches)
         nodes = ((adjacency.nodes.get(key), reach.count) for key, reach in level.reaches.items())
         return [(node, count) for node, count in nodes if node is not None]
+
+
+def _is_about_edges(step: WalkStep) -> bool:
+    """Whether a step needs the fields of edges that were read. DynamoDB filters edges before it sends them."""
+    if isinstance(step, Filter):
+        return step.part == "edges"
+    order = None if isinstance(step, Distinct) else (step.stride if isinstance(step, Repeat) else step).order
+    return order is not None and order.part == "edges"
 
 
 def _text(trail: Trail) -> str:

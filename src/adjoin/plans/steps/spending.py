@@ -166,10 +166,10 @@ def side_by_side(plans: Iterable[Plan[Any]], spending: Spending) -> Plan[None]:
         responses: list[Response] = yield tuple(requests)
         spending.note(requests, responses)
         running = []
-        start = 0
+        # A page is given up as soon as it is read, so that the garbage collector does not look at its items.
+        waiting = responses[::-1]
+        responses.clear()
         for plan, batch in now:
-            end = start + len(batch)
             with suppress(StopIteration):
-                running.append((plan, plan.send(responses[start:end])))
-            start = end
+                running.append((plan, plan.send([waiting.pop() for _ in batch])))
         running += later

@@ -12,10 +12,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+from orjson import dumps, loads
 
 from adjoin.errors import (
     AdjoinError,
@@ -58,7 +60,7 @@ from adjoin.requests import (
 )
 from adjoin.stores.dynamodb import lifecycle
 from adjoin.stores.dynamodb.access import ServiceAccess
-from adjoin.stores.dynamodb.answers import Payload, check_has
+from adjoin.stores.dynamodb.answers import Payload, check_all_have, check_has
 from adjoin.stores.dynamodb.client import Backoff, Client, Waits, is_safe_in_doubt, tell_retry, together, with_token
 from adjoin.stores.dynamodb.protocol import OPERATIONS, ServiceOperation
 from adjoin.stores.dynamodb.transport import Transport
@@ -134,6 +136,46 @@ def _unknown(what: str, error: AdjoinError) -> OutcomeUnknown:
     )
     unknown.request_id = error.request_id
     return unknown
+
+
+# --- pages -------------------------------------------------------------------------------------
+
+_MANY = 4
+"""With so many requests in a round, the items of their pages are packed."""
+
+
+class PackedItems(Sequence[Item]):
+    """The items of a page, which was checked, as text: they are parsed again whenever they are accessed.
+
+    If all pages of a round are in memory as items, they are so many objects that Python collects garbage again and
+    again, which takes longer than to parse them twice. Parsed one page after the other, they are gone before it does.
+    """
+
+    __slots__ = ("_count", "_text")
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._text, self._count = dumps(items), len(items)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(loads(self._text))
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Item]: ...
+    def __getitem__(self, place: int | slice) -> Item | list[Item]:
+        return list(self)[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
 
 
 # --- the store ---------------------------------------------------------------------------------
@@ -214,7 +256,7 @@ class _Connected:
         self._collected.detach()
         await self._end.aclose()
 
-    async def perform(self, request: Request, streams: SharedStreams) -> Response:
+    async def perform(self, request: Request, streams: SharedStreams, *, packed: bool = False) -> Response:
         operation = OPERATIONS.get(type(request))
         if operation is None:
             if isinstance(request, ReadChanges):
@@ -246,7 +288,7 @@ class _Connected:
                 operation.target,
                 operation.payload(request),
                 attempts,
-                partial(self._read, operation, request),
+                partial(self._read, operation, request, packed),
                 safe_in_doubt=is_safe_in_doubt(request),
             )
         except AdjoinError as error:
@@ -257,17 +299,18 @@ class _Connected:
             check_before(request, response)
         return response
 
-    def _read(self, operation: ServiceOperation, request: Any, answer: Payload) -> Response:
+    def _read(self, operation: ServiceOperation, request: Any, packed: bool, answer: Payload) -> Response:
         response = operation.response(request, answer)
         keys = self.client.keys.get(request.table, ()) if isinstance(request, Query | Scan | Put) else ()
         if keys and isinstance(response, PageResponse):
             if request.projection is None:
-                for number, item in enumerate(response.items):
-                    check_has(keys, item, f"Items[{number}]")
+                check_all_have(keys, response.items)
             if response.last is not None:
                 check_has(keys, response.last, "LastEvaluatedKey")
         elif keys and isinstance(response, ItemResponse) and response.item is not None:
             check_has(keys, response.item, "Attributes")
+        if packed and isinstance(response, PageResponse) and response.items:
+            return replace(response, items=PackedItems(response.items))
         return response
 
     async def _batch_get(self, request: BatchGet) -> BatchGetResponse:
@@ -351,7 +394,8 @@ class AsyncDynamoDBStore:
             connected = await self._connect()
         if len(requests) == 1:
             return [await connected.perform(requests[0], self._streams)]
-        return await together(*(connected.perform(request, self._streams) for request in requests))
+        packed = len(requests) >= _MANY
+        return await together(*(connected.perform(request, self._streams, packed=packed) for request in requests))
 
     async def _connect(self) -> _Connected:
         """The client for the running event loop. A program may run several loops, usually one after another."""
