@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Cost, EdgeAnswer, EdgeInfo, Field, Json, Lane, LanePage, NodeAnswer, NodeInfo } from "./api";
 import { EditButtons } from "./editing";
-import { valueText } from "./format";
+import { idOf, valueText } from "./format";
 import { picked } from "./graph/picking";
 import { scene } from "./graph/scene";
 import { Dot } from "./graph/view";
@@ -226,7 +226,7 @@ function End({ edge, side }: { edge: EdgeInfo; side: "source" | "target" }) {
       <small>{side === "source" ? "from" : "to"}</small>{" "}
       <button type="button" class="link" onClick={() => selection.set({ kind: "node", handle })}>
         <Dot name={handle.split("/", 1)[0]!} />
-        <bdi>{known?.title ?? handle}</bdi>
+        <bdi>{known?.title ?? idOf(handle)}</bdi>
       </button>
     </li>
   );

@@ -111,3 +111,9 @@ def test_a_mistyped_word(folder: Path, words: str, meant: str) -> None:
     done = adjoin(*words.split(), folder=folder)
     assert (done.status, done.out) == (2, "")
     assert done.err.endswith(f"did you mean {meant}?\n")
+
+
+def test_an_option_that_is_like_no_other_gets_no_hint(folder: Path) -> None:
+    done = adjoin("show", "good.db", "--where", "a = 1", folder=folder)
+    assert done.status == 2
+    assert done.err.endswith("unrecognized arguments: --where a = 1\n")

@@ -4,6 +4,7 @@ import type { Cost } from "../api";
 import { ago, bytes, count, cut } from "../format";
 import { Dot } from "../graph/view";
 import { asked, classOf, selection, view, written } from "../state";
+import { Waiting } from "../waiting";
 
 interface Maintenance {
   problem?: string;
@@ -35,10 +36,9 @@ interface Health {
 export function HealthView() {
   const [found, setFound] = useState<Health | null>(null);
   const round = written.use();
-  useEffect(() => {
-    asked<Health>("health").then(setFound, () => undefined);
-  }, [round]);
-  if (!found) return <p class="hint padded">Reading a sample…</p>;
+  const read = () => void asked<Health>("health").then(setFound, () => undefined);
+  useEffect(read, [round]);
+  if (!found) return <Waiting read={read} />;
   const { sample } = found;
   return (
     <div class="scroll stack">

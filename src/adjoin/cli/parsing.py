@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -22,12 +22,14 @@ class Parser(argparse.ArgumentParser):
     def _hint(self, words: Sequence[str]) -> str:
         options = [option for action in self._actions for option in action.option_strings]
         unknown = [word.partition("=")[0] for word in words if word.startswith("-")]
-        return _meant(unknown[0], options) if unknown else ""
+        # Without the hyphens, which would make any two options seem alike.
+        named = {option.lstrip("-"): option for option in options}
+        return _meant(unknown[0].lstrip("-"), named) if unknown else ""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = [*map(str, action.choices)]
-            hint = _meant(str(value), known) or f"; choose from {', '.join(known)}"
+            hint = _meant(str(value), {each: each for each in known}) or f"; choose from {', '.join(known)}"
             raise argparse.ArgumentError(action, f"{value!r} is not known{hint}")
 
     def error(self, message: str) -> NoReturn:
@@ -36,6 +38,7 @@ class Parser(argparse.ArgumentParser):
         super().error(re.sub(r"[\x00-\x1f\x7f]", "?", line))
 
 
-def _meant(word: str, known: Iterable[str]) -> str:
+def _meant(word: str, known: Mapping[str, str]) -> str:
+    """What was probably typed wrongly, of words by what is compared with."""
     close = get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f"; did you mean {known[close[0]]!r}?" if close else ""
