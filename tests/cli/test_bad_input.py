@@ -48,6 +48,7 @@ def folder(tmp_path: Path) -> Path:
     [
         ("get none.db models.py Person a", "the file none.db does not exist; check the name"),
         ("stats none.db models.py", "the file none.db does not exist; check the name"),
+        ("export good.db models.py", "models.py is a file, and an export of a table is a folder; name a folder"),
         ("export none.db out.csv models.py Person", "the file none.db does not exist; check the name"),
         ("get text.db models.py Person a", "text.db is not an adjoin file"),
         ("import new.db models.py none.csv Person", "the file none.csv does not exist; check the name"),
