@@ -28,10 +28,20 @@ export function Details() {
       isCurrent = false;
     };
   }, [chosen?.handle, round]);
+  const [opener] = useState(() => document.activeElement);
   if (!chosen) return null;
+  /** Whoever uses the keyboard goes on where the details were opened. */
+  const close = () => {
+    selection.set(null);
+    const isThere = opener instanceof HTMLElement && opener.isConnected && opener !== document.body;
+    (isThere ? opener : document.querySelector<HTMLElement>("#canvas, nav [aria-current]"))?.focus();
+  };
+  const escape = (event: KeyboardEvent) => {
+    if (event.key === "Escape") close();
+  };
   return (
-    <aside class="details" aria-label="Details" aria-busy={!node && !edge}>
-      <button type="button" class="close" aria-label="Close details" onClick={() => selection.set(null)}>
+    <aside class="details" aria-label="Details" aria-busy={!node && !edge} onKeyDown={escape}>
+      <button type="button" class="close" aria-label="Close details" onClick={close}>
         <Icon name="close" />
       </button>
       {node && <NodeDetails answer={node} />}

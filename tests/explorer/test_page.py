@@ -124,6 +124,11 @@ def test_keyboard_alone_is_enough(browser: Any, tmp_path: Path) -> None:
         page.headed("Bruno Costa")
         page.page.click("text=Shortest path to the selected node")
         page.says("A path of 2 edges")
+        # Closing the details leads back to where they were opened.
+        page.page.focus("[aria-label='Close details']")
+        page.page.keyboard.press("Escape")
+        page.page.locator(".details").wait_for(state="detached")
+        assert page.page.evaluate("document.activeElement.type") == "search"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -144,6 +149,8 @@ def test_a_foreign_table_without_classes(browser: Any, tmp_path: Path) -> None:
         assert page.drawn() > 3
         page.page.click("text=inferred classes")
         assert "class " in page.page.inner_text(".popover pre")
+        page.page.keyboard.press("Escape")
+        page.page.locator(".popover").wait_for(state="detached")
 
 
 def test_what_is_selected_in_one_view_is_selected_in_the_others(browser: Any, tmp_path: Path) -> None:

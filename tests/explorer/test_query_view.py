@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 import adjoin
@@ -115,6 +116,21 @@ def test_each_verb_and_the_code_for_it(ask: Asking, file: str, name: str) -> Non
         exec("\n".join(imports), names)
         result = eval(line, names)
         assert (1 if form["verb"] == "get" and result else len(result or ())) == number
+
+
+def test_calls_of_boto3_run_as_they_are_copied(ask: Asking, file: str) -> None:
+    with adjoin.serve(file, port=0) as server:
+        client = boto3.client(
+            "dynamodb",
+            endpoint_url=server.endpoint,
+            region_name="eu-west-1",
+            aws_access_key_id="any",
+            aws_secret_access_key="any",
+        )
+        for form, _ in FORMS.values():
+            for request in ask("query", form=form)["requests"]:
+                answer = eval(request["boto3"], {"client": client})
+                assert answer.get("Count") == request["items"]
 
 
 @pytest.mark.parametrize("name", FORMS)
