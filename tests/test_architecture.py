@@ -178,7 +178,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explorer": {
         "errors", "values", "tables", "reserved", "requests", "model", "entity_types", "field_types", "schema",
         "fields", "rules", "layouts", "plans", "runner", "cost", "graph", "inferring", "locations", "stores.interface",
-        "server", "watching",
+        "server", "watching", "exchange",
     },
     "cli": {
         "", "aws", "batch", "beginning", "errors", "units", "values", "tables", "expressions", "requests", "graph",

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Cost, EdgeAnswer, EdgeInfo, Field, Json, Lane, LanePage, NodeAnswer, NodeInfo } from "./api";
 import { EditButtons } from "./editing";
-import { valueText } from "./format";
+import { idOf, valueText } from "./format";
 import { picked } from "./graph/picking";
 import { scene } from "./graph/scene";
 import { Dot } from "./graph/view";
@@ -28,10 +28,20 @@ export function Details() {
       isCurrent = false;
     };
   }, [chosen?.handle, round]);
+  const [opener] = useState(() => document.activeElement);
   if (!chosen) return null;
+  /** Whoever uses the keyboard goes on where the details were opened. */
+  const close = () => {
+    selection.set(null);
+    const isThere = opener instanceof HTMLElement && opener.isConnected && opener !== document.body;
+    (isThere ? opener : document.querySelector<HTMLElement>("#canvas, nav [aria-current]"))?.focus();
+  };
+  const escape = (event: KeyboardEvent) => {
+    if (event.key === "Escape") close();
+  };
   return (
-    <aside class="details" aria-label="Details" aria-busy={!node && !edge}>
-      <button type="button" class="close" aria-label="Close details" onClick={() => selection.set(null)}>
+    <aside class="details" aria-label="Details" aria-busy={!node && !edge} onKeyDown={escape}>
+      <button type="button" class="close" aria-label="Close details" onClick={close}>
         <Icon name="close" />
       </button>
       {node && <NodeDetails answer={node} />}
@@ -226,7 +236,7 @@ function End({ edge, side }: { edge: EdgeInfo; side: "source" | "target" }) {
       <small>{side === "source" ? "from" : "to"}</small>{" "}
       <button type="button" class="link" onClick={() => selection.set({ kind: "node", handle })}>
         <Dot name={handle.split("/", 1)[0]!} />
-        <bdi>{known?.title ?? handle}</bdi>
+        <bdi>{known?.title ?? idOf(handle)}</bdi>
       </button>
     </li>
   );

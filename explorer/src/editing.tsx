@@ -1,6 +1,7 @@
 // Adding, changing and deleting, where the explorer was started with --write.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type ClassInfo, type Cost, type EdgeInfo, type Field, type Json, type NodeInfo, Problem } from "./api";
+import { valueText } from "./format";
 import { picked } from "./graph/picking";
 import { scene } from "./graph/scene";
 import { Icon } from "./icons";
@@ -21,8 +22,7 @@ interface Saved {
 }
 
 function textOf(value: Json | undefined): string {
-  if (value === null || value === undefined) return "";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return value === null || value === undefined ? "" : valueText(value);
 }
 
 /** The fields of a class that a person gives; adjoin keeps the others. */

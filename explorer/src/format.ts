@@ -42,8 +42,28 @@ export function costText(cost: Cost): string {
 
 export function valueText(value: Json): string {
   if (value === null) return "–";
+  if (typeof value === "object" && !Array.isArray(value) && typeof value.bytes === "string") return value.bytes;
   if (typeof value === "string") return value;
   return JSON.stringify(value);
+}
+
+/** The id in the handle of a node, as people read it. */
+export function idOf(handle: string): string {
+  const id = JSON.parse(handle.slice(handle.indexOf("/") + 1)) as Json;
+  return (Array.isArray(id) ? id : [id]).map(valueText).join(" · ");
+}
+
+/** A text with places where a line may end: behind the signs of keys and of code. */
+export function pieces(text: string): string[] {
+  return text.split(/(?<=[#(,.=])/);
+}
+
+/** A name that fits: one that has no spaces, such as a long number, tells most at both ends. */
+export function shortened(text: string, most: number): string {
+  const letters = [...text];
+  if (letters.length <= most || /\s/.test(text)) return cut(text, most);
+  const end = Math.floor(most / 3);
+  return `${letters.slice(0, most - end - 1).join("")}…${letters.slice(-end).join("")}`;
 }
 
 /** A text in its first characters, where a whole one would not fit. */

@@ -1,6 +1,6 @@
 // The frame of the page: which view is shown, and what all views have.
 import { type ComponentType, render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import type { Model } from "./api";
 import { Code } from "./copying";
 import { Editor } from "./editing";
@@ -100,6 +100,13 @@ function Header({ known, chosen }: { known: Model; chosen: View }) {
 
 function Inferred({ known, close }: { known: Model; close: () => void }) {
   const found = known.inferred!;
+  useLayoutEffect(() => {
+    const escape = (event: KeyboardEvent) => {
+      if (event.key === "Escape") close();
+    };
+    addEventListener("keydown", escape);
+    return () => removeEventListener("keydown", escape);
+  }, []);
   return (
     <section class="popover" aria-label="Inferred classes">
       <p>

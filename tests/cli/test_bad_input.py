@@ -56,6 +56,7 @@ def folder(filled: Path, tmp_path: Path) -> Path:
     [
         ("get none.db models.py Person a", "the file none.db does not exist; check the name"),
         ("stats none.db models.py", "the file none.db does not exist; check the name"),
+        ("export good.db models.py", "models.py is a file, and an export of a table is a folder; name a folder"),
         ("export none.db out.csv models.py Person", "the file none.db does not exist; check the name"),
         ("get text.db models.py Person a", "text.db is not an adjoin file"),
         ("import new.db models.py none.csv Person", "the file none.csv does not exist; check the name"),
@@ -119,3 +120,9 @@ def test_a_mistyped_word(folder: Path, words: str, meant: str) -> None:
     done = adjoin(*words.split(), folder=folder)
     assert (done.status, done.out) == (2, "")
     assert done.err.endswith(f"did you mean {meant}?\n")
+
+
+def test_an_option_that_is_like_no_other_gets_no_hint(folder: Path) -> None:
+    done = adjoin("show", "good.db", "--where", "a = 1", folder=folder)
+    assert done.status == 2
+    assert done.err.endswith("unrecognized arguments: --where a = 1\n")

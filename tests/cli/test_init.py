@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import shlex
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,43 @@ def test_fish_completes(tmp_path: Path) -> None:
     done = subprocess.run(["fish", "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT)
     words = [line.partition("\t")[0] for line in done.stdout.splitlines()]
     assert (sorted(words), done.stderr) == (["paths", "shortest-path", "show"], "")
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh")
+def test_zsh_completes(tmp_path: Path) -> None:
+    """Zsh completes only what is typed at a terminal."""
+    (tmp_path / "adjoin.zsh").write_text(adjoin("completion", "zsh", folder=tmp_path).out)
+    ours, its = os.openpty()
+    shell = subprocess.Popen(
+        ["zsh", "-f", "-i"],
+        cwd=tmp_path,
+        env={**os.environ, "TERM": "dumb", "HOME": str(tmp_path), "ZDOTDIR": str(tmp_path)},
+        stdin=its,
+        stdout=its,
+        stderr=its,
+        start_new_session=True,
+    )
+    os.close(its)
+
+    def shown(until: str) -> str:
+        text = ""
+        limit = time.monotonic() + LIMIT
+        while until not in text and time.monotonic() < limit:
+            if select.select([ours], [], [], 0.5)[0]:
+                text += os.read(ours, 4096).decode(errors="replace")
+        return text
+
+    try:
+        os.write(ours, b"source adjoin.zsh; PS1=re''ady\n")
+        assert "ready" in shown("ready")
+        os.write(ours, b"adjoin explain walk x.db m 1 out K --what pa\t")
+        assert "--what paths" in shown("paths")
+        os.write(ours, b"\x15adjoin sho\t\t")
+        assert "shortest-path" in shown("show\r")
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(ours)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -284,3 +284,37 @@ def test_a_put_that_is_refused_creates_no_file(folder: Path) -> None:
     assert not (folder / "other.db").exists()
     assert adjoin("get", "other.db", "models.py", "Person", "1", folder=folder).status == 1
     assert not (folder / "other.db").exists()
+
+
+BYTES = """
+from adjoin import AdjacencyList, Keys, Node
+
+
+class Blob(Node, key=("id", "part")):
+    id: bytes
+    part: bytes
+    digest: bytes = b""
+
+
+LAYOUT = AdjacencyList(
+    table="Blobs",
+    partition_key="id",
+    sort_key="part",
+    types={"id": "B", "part": "B"},
+    reverse=None,
+    keys={Blob: Keys(partition="{id}", sort="{part}")},
+)
+"""
+
+
+def test_ids_of_bytes_are_read_as_they_are_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "blobs.py").write_text(BYTES)
+    monkeypatch.chdir(tmp_path)
+    assert main(["put", "b.db", "blobs.py", "Blob", "id=AP8=", "part=AQ==", "digest=/g=="]) == 0
+    assert capsys.readouterr().out == "put Blob AP8=,AQ==\n"
+    assert main(["get", "b.db", "blobs.py", "Blob", "AP8=,AQ=="]) == 0
+    assert capsys.readouterr().out == "Blob AP8=,AQ==\n  digest  /g==\n"
+    assert main(["get", "b.db", "blobs.py", "Blob", "AP8,AQ=="]) == 1
+    assert "'AP8' is not Base64" in capsys.readouterr().err

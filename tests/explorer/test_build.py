@@ -13,6 +13,7 @@ import pytest
 
 from adjoin.explorer.serving import PAGE, page_files
 from explorer import build
+from tests.servers import install
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEXTS = [path for path in build.sources() if path.suffix in (".ts", ".tsx", ".css", ".html", ".mjs", ".json")]
@@ -59,6 +60,16 @@ def test_a_change_of_a_source_asks_for_another_build(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(build, "sources", lambda: [build.HERE / "package.json"])
     assert build.digest() != before
     assert not build.is_built()
+
+
+def test_fonts_are_found_where_their_folder_was_moved(tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "fonts.conf").touch()
+    install.tell_fonts(here)
+    there = here.rename(tmp_path / "there")
+    install.tell_fonts(there)
+    assert f"<dir>{there}/fonts</dir>" in (there / "fonts.conf").read_text()
 
 
 def test_the_wheel_has_the_page(tmp_path: Path) -> None:

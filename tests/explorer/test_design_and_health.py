@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adjoin import AdjacencyList, Graph
-from adjoin.explorer import open_explored
+from adjoin.explorer import open_explored, vitals
 from adjoin.explorer import sample as sampling
 from adjoin.explorer.api import Api
 from examples import people, shop
@@ -141,3 +141,21 @@ def test_the_hottest_partitions_are_those_of_the_change_stream(tmp_path: Path) -
     assert (first["index"], first["partition"], first["writes"]) == (None, "HUB#0", 6)
     assert (second["index"], second["partition"], second["writes"]) == ("GSI1", "HUB#4", 5)
     assert found["since"] <= found["until"]
+
+
+def test_the_hottest_partitions_are_counted_page_by_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vitals, "_PAGES_OF_CHANGES", 1)
+    path = str(tmp_path / "hub.db")
+    with Graph(path, [Hub, Spoke]) as graph:
+        graph.put_many([Hub(id=number) for number in range(1500)])
+        graph.put_many([Spoke(source=number, target=7) for number in range(1000)])
+    with asking(path, [Hub, Spoke]) as ask:
+        first = ask("hottest")
+        assert (first["changes"], first["all"]) == (1000, False)
+        found = first
+        while not found["all"]:
+            found = ask("hottest", more=True)
+        assert found["changes"] >= 2500
+        assert (found["partitions"][0]["partition"], found["partitions"][0]["writes"]) == ("HUB#7", 1000)
+        assert found["since"] == first["since"]
+        assert ask("hottest")["changes"] == 1000, "it begins anew"

@@ -124,6 +124,11 @@ def test_keyboard_alone_is_enough(browser: Any, tmp_path: Path) -> None:
         page.headed("Bruno Costa")
         page.page.click("text=Shortest path to the selected node")
         page.says("A path of 2 edges")
+        # Closing the details leads back to where they were opened.
+        page.page.focus("[aria-label='Close details']")
+        page.page.keyboard.press("Escape")
+        page.page.locator(".details").wait_for(state="detached")
+        assert page.page.evaluate("document.activeElement.type") == "search"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -144,6 +149,8 @@ def test_a_foreign_table_without_classes(browser: Any, tmp_path: Path) -> None:
         assert page.drawn() > 3
         page.page.click("text=inferred classes")
         assert "class " in page.page.inner_text(".popover pre")
+        page.page.keyboard.press("Escape")
+        page.page.locator(".popover").wait_for(state="detached")
 
 
 def test_what_is_selected_in_one_view_is_selected_in_the_others(browser: Any, tmp_path: Path) -> None:
@@ -318,6 +325,57 @@ def test_each_view_fits_the_screen_whatever_it_shows(browser: Any, tmp_path: Pat
                 page.page.click(f"nav a[href='#view={view}']")
                 page.page.wait_for_load_state("networkidle")
                 assert page.page.evaluate("document.documentElement.scrollWidth") <= size[0], view
+                assert page.page.evaluate(TOO_WIDE) == [], view
+                assert page.page.locator("nav span").first.bounding_box()["width"] > 10, "views have their names"
+
+
+TOO_WIDE = """[...document.querySelectorAll(".panel")].filter((each) => each.scrollWidth > each.clientWidth)
+    .map((each) => each.textContent.slice(0, 40))"""
+"""The panels out of which something protrudes."""
+
+IN_SIGHT = """() => {
+    const drawing = adjoinDrawing, canvas = drawing.canvas.getBoundingClientRect();
+    const covers = [...document.querySelectorAll("[data-covers]")].map((each) => each.getBoundingClientRect());
+    const isFree = (x, y) => !covers.some((box) => x > box.left && x < box.right && y > box.top && y < box.bottom);
+    const hidden = [...drawing.scene.dots.values()].map((dot) => drawing.toScreen(dot.x, dot.y)).filter(([x, y]) =>
+        x < 0 || y < 0 || x > canvas.width || y > canvas.height || !isFree(x + canvas.left, y + canvas.top));
+    const cut = drawing.labels.filter((label) => label.left < 0 || label.right > canvas.width);
+    return [hidden.length, cut.length];
+}"""
+"""How many nodes are outside of the canvas or below a control, and how many names are cut off."""
+
+
+def test_on_a_phone_nodes_and_names_are_in_sight(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, hub_file(tmp_path), [Person, Knows], AdjacencyList(table="Hub"), size=(390, 844)) as page:
+        page.open()
+        assert page.page.evaluate(IN_SIGHT) == [0, 0]
+        # Half of the screen is for the details then, and another control is there.
+        page.find("p61", "Person.id")
+        page.headed("Person 61")
+        page.page.click("text=Path from here")
+        page.page.locator(".path-bar").wait_for()
+        page.page.wait_for_selector(SETTLED)
+        page.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert page.page.evaluate(IN_SIGHT) == [0, 0]
+        # A drawing that somebody has moved stays where it is, but what is found comes into sight.
+        page.page.evaluate("adjoinDrawing.canvas.dispatchEvent(new CustomEvent('adjoin-zoom', {detail: 6}))")
+        page.find("p00", "Person.id")
+        page.headed("Person 00")
+        page.page.wait_for_selector(SETTLED)
+        page.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        x, y = place_of(page, 'Person/"p00"')
+        assert page.page.evaluate("([x, y]) => document.elementFromPoint(x, y).id", [x, y]) == "canvas"
+
+
+def test_an_answer_that_does_not_come_is_told_in_the_view(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, people_file(tmp_path), people.MODELS, people.LAYOUT) as page:
+        page.page.route("**/api/design", lambda route: route.abort())
+        page.open("design")
+        page.page.locator("main .warning", has_text="is the command still running?").wait_for()
+        page.page.unroute("**/api/design")
+        page.page.click("text=Try again")
+        page.page.locator(".keys-table").wait_for()
+        page.faults.clear()
 
 
 class Person(Node):

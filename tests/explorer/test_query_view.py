@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 import adjoin
-from adjoin import Graph
+from adjoin import AdjacencyList, Graph, Keys, Node
 from examples import people, shop
 from tests.explorer.graphs import (
     HOSTILE_MODELS,
@@ -17,6 +18,7 @@ from tests.explorer.graphs import (
     SCRIPT,
     Asking,
     asking,
+    filled,
     hostile_file,
     invoices_file,
     people_file,
@@ -116,6 +118,21 @@ def test_each_verb_and_the_code_for_it(ask: Asking, file: str, name: str) -> Non
         assert (1 if form["verb"] == "get" and result else len(result or ())) == number
 
 
+def test_calls_of_boto3_run_as_they_are_copied(ask: Asking, file: str) -> None:
+    with adjoin.serve(file, port=0) as server:
+        client = boto3.client(
+            "dynamodb",
+            endpoint_url=server.endpoint,
+            region_name="eu-west-1",
+            aws_access_key_id="any",
+            aws_secret_access_key="any",
+        )
+        for form, _ in FORMS.values():
+            for request in ask("query", form=form)["requests"]:
+                answer = eval(request["boto3"], {"client": client})
+                assert answer.get("Count") == request["items"]
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_explained_without_running(ask: Asking, name: str) -> None:
     form, _ = FORMS[name]
@@ -170,6 +187,7 @@ def test_a_walk_tells_its_paths_for_drawing(ask: Asking) -> None:
         ({"verb": "drop"}, "the verb must be one of"),
         ({"verb": "get", "class": "Person"}, "the id of a Person is missing; type id"),
         ({"verb": "get", "class": "Person", "id": [""]}, "missing"),
+        ({"verb": "get", "class": "Person", "id": []}, "the id of a Person is missing; type id"),
         ({"verb": "get", "class": "Date", "id": ["yesterday"]}, "does not fit Date.id"),
         ({"verb": "get", "class": "LivesIn", "id": ["x"]}, "name a class of nodes"),
         ({"verb": "out", "class": "Place", "id": ["x"], "edge": "LivesIn"}, "no LivesIn leaves a Place"),
@@ -202,6 +220,41 @@ def test_what_harms_can_be_asked_for(tmp_path: Path, layout: str) -> None:
         found = ask("query", form={"verb": "children", "class": "User", "id": [SCRIPT], "child": "Note"})
         assert found["results"][0]["fields"]["text"] == SCRIPT
         assert ask("query", form={"verb": "get", "class": "Note", "id": [SCRIPT, "1"]})["results"]
+
+
+class Blob(Node, key=("id", "part")):
+    id: bytes
+    part: bytes
+    digest: bytes = b""
+
+
+BLOBS = AdjacencyList(
+    table="Blobs",
+    partition_key="id",
+    sort_key="part",
+    types={"id": "B", "part": "B"},
+    reverse=None,
+    keys={Blob: Keys(partition="{id}", sort="{part}")},
+)
+
+
+def test_bytes_are_typed_in_base64_and_called_as_bytes(tmp_path: Path) -> None:
+    path = filled(tmp_path / "blobs.db", [Blob], BLOBS, [Blob(id=b"\x00\xff", part=b"\x01")])
+    with asking(path, [Blob], BLOBS, write=True) as ask:
+        (node,) = ask("find", text="AP8= · AQ==", model="Blob")["nodes"]
+        assert node["title"] == "AP8= · AQ=="
+        found = ask("query", form={"verb": "get", "class": "Blob", "id": ["AP8=", "AQ=="]})
+        assert len(found["results"]) == 1
+        assert "'id': {'B': b'\\x00\\xff'}" in found["requests"][0]["boto3"]
+        where = [{"field": "id", "operator": "=", "values": ["AP8="]}]
+        assert len(ask("query", form={"verb": "find", "class": "Blob", "where": where})["results"]) == 1
+        # What is typed into a form is what the page shows.
+        handle = node["handle"]
+        assert ask("node", handle='Blob/["AP8=", "AQ=="]')["node"]["handle"] == handle
+        assert ask("change", handle=handle, values={"digest": "/g=="})["node"]["fields"]["digest"] == {"bytes": "/g=="}
+        assert "is not Base64" in ask("change", handle=handle, values={"digest": "?"})["problems"]["digest"]
+    with Graph(path, [Blob], BLOBS) as graph:
+        assert graph.get(Blob, (b"\x00\xff", b"\x01")) == Blob(id=b"\x00\xff", part=b"\x01", digest=b"\xfe")
 
 
 def test_a_foreign_table(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ _FONTS = """\
 def chromium_command() -> tuple[Path, dict[str, str]] | None:
     """A Chromium, and the environment to start it with: the one installed here, or that of the machine."""
     own = _UNPACKED / "chromium"
+    tell_fonts(_UNPACKED / "fonts")
     if is_installed(CHROMIUM) and answer_of(own, "--version", **_surroundings()) is not None:
         return own, _surroundings()
     for name in ("chromium", "chromium-browser", "google-chrome"):
@@ -123,6 +124,13 @@ def _surroundings() -> dict[str, str]:
     return {"FONTCONFIG_PATH": str(_UNPACKED / "fonts"), "LD_LIBRARY_PATH": str(_UNPACKED / "al2023" / "lib")}
 
 
+def tell_fonts(folder: Path) -> None:
+    """Writes where the fonts are: fontconfig wants whole paths, and the folder may have been moved since."""
+    told, text = folder / "fonts.conf", _FONTS.format(fonts=folder.resolve() / "fonts")
+    if told.is_file() and told.read_text() != text:
+        told.write_text(text)
+
+
 def _unpack_chromium(node: Path) -> None:
     _UNPACKED.mkdir()
     # The package unpacks its libraries where it takes itself to be on AWS Lambda.
@@ -130,7 +138,8 @@ def _unpack_chromium(node: Path) -> None:
     _run([str(node), "--input-type=module", "-e", _UNPACK], CHROMIUM, **paths)
     for font in (CHROMIUM / "node_modules" / "dejavu-fonts-ttf" / "ttf").glob("DejaVuSansMono*.ttf"):
         shutil.copy(font, _UNPACKED / "fonts" / "fonts")
-    (_UNPACKED / "fonts" / "fonts.conf").write_text(_FONTS.format(fonts=_UNPACKED / "fonts" / "fonts"))
+    (_UNPACKED / "fonts" / "fonts.conf").touch()
+    tell_fonts(_UNPACKED / "fonts")
 
 
 def is_installed(folder: Path) -> bool:

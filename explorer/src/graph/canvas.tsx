@@ -42,15 +42,23 @@ export function GraphCanvas() {
     let hovered: string | null = null;
     let frame = 0;
     let isMoved = false;
+    let isSought = false;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 
     const draw = () => {
       frame = 0;
       if (!isMoved) drawing.fit();
+      else if (isSought) seek();
       drawing.draw({ selected: selection.value?.handle ?? null, hovered, picked: picked.value });
       element.dataset.settled = String(scene.settled.value);
       element.dataset.nodes = String(scene.dots.size);
       element.dataset.edges = String(scene.lines.size);
+    };
+    /** What is selected is brought into sight, until nodes have come to rest or somebody moves the drawing. */
+    const seek = () => {
+      const dot = scene.dots.get(selection.value?.handle ?? "");
+      if (dot) drawing.seek(dot);
+      if (scene.settled.value) isSought = false;
     };
     const redraw = () => {
       if (!frame) frame = requestAnimationFrame(draw);
@@ -89,6 +97,7 @@ export function GraphCanvas() {
       drawing.camera.x += before[0] - after[0];
       drawing.camera.y += before[1] - after[1];
       isMoved = true;
+      isSought = false;
       redraw();
     };
     const down = (event: PointerEvent) => {
@@ -123,6 +132,7 @@ export function GraphCanvas() {
       if (!isDragged && Math.hypot(now[0] - begun[0], now[1] - begun[1]) < 5) return;
       isDragged = true;
       isMoved = true;
+      isSought = false;
       if (grabbed) scene.drag(grabbed, ...drawing.toScene(...now));
       else {
         drawing.camera.x -= (now[0] - before[0]) / drawing.camera.zoom;
@@ -181,7 +191,10 @@ export function GraphCanvas() {
     for (const [name, listener] of listening) element.addEventListener(name, listener);
     element.addEventListener("wheel", wheel, { passive: false });
     const following = [
-      selection.follow(redraw),
+      selection.follow(() => {
+        isSought = true;
+        redraw();
+      }),
       picked.follow(redraw),
       scene.changed.follow(redraw),
       scene.marked.follow(redraw),

@@ -1,6 +1,6 @@
 // Draws a scene on a canvas: edges, nodes, and as many labels as fit without touching each other.
 import { colourOf } from "../colours";
-import { cut } from "../format";
+import { cut, shortened } from "../format";
 import { type Dot, type Line, radiusOf, type Scene } from "./scene";
 
 export interface Camera {
@@ -32,6 +32,8 @@ interface Palette {
 
 const FONT = 12;
 const CELL = 64;
+/** The room that is left for names at either side, when everything is in sight. */
+const NAMES = 24;
 /** With more edges than these, only those that matter have their names written. */
 const DENSE = 250;
 
@@ -120,6 +122,38 @@ export class Drawing {
     return [(x - this.width / 2) / camera.zoom + camera.x, (y - this.height / 2) / camera.zoom + camera.y];
   }
 
+  /** What controls cover, and from which side. */
+  private covers(): [string, Box][] {
+    const whole = this.canvas.getBoundingClientRect();
+    return [...(this.canvas.parentElement?.querySelectorAll<HTMLElement>("[data-covers]") ?? [])].map((cover) => {
+      const { left, top, right, bottom } = cover.getBoundingClientRect();
+      const box = { left: left - whole.left, top: top - whole.top, right: right - whole.left, bottom: bottom - whole.top };
+      return [cover.dataset.covers!, box];
+    });
+  }
+
+  /** The part of the canvas that no control covers. A drawing is round, so what covers only a corner is left out. */
+  private free(): Box {
+    const found = { left: 12, top: 40, right: this.width - 12, bottom: this.height - 40 };
+    for (const [side, box] of this.covers()) {
+      if (side !== "right" && box.right - box.left < this.width / 2) continue;
+      if (side === "top") found.top = Math.max(found.top, box.bottom + 12);
+      else if (side === "bottom") found.bottom = Math.min(found.bottom, box.top - 12);
+      else found.right = Math.min(found.right, box.left - 12);
+    }
+    return found;
+  }
+
+  /** Moves the camera as little as it takes to have a node where no control covers it. */
+  seek(dot: Dot): void {
+    const free = this.free();
+    const [x, y] = this.toScreen(dot.x, dot.y);
+    const [across, down] = [Math.min(80, (free.right - free.left) / 3), Math.min(40, (free.bottom - free.top) / 3)];
+    const into = (at: number, least: number, most: number) => Math.max(least, Math.min(most, at)) - at;
+    this.camera.x -= into(x, free.left + across, free.right - across) / this.camera.zoom;
+    this.camera.y -= into(y, free.top + down, free.bottom - down) / this.camera.zoom;
+  }
+
   /** Everything in sight, with some room for labels. */
   fit(): void {
     const dots = [...this.scene.dots.values()];
@@ -128,9 +162,15 @@ export class Drawing {
     const ys = dots.map((dot) => dot.y);
     const [left, right] = [Math.min(...xs), Math.max(...xs)];
     const [top, bottom] = [Math.min(...ys), Math.max(...ys)];
-    const across = Math.max(this.width - 120, 80) / (right - left + 30);
-    const down = Math.max(this.height - 110, 80) / (bottom - top + 30);
-    this.camera = { x: (left + right) / 2, y: (top + bottom) / 2, zoom: Math.min(1.7, across, down) };
+    const free = this.free();
+    const across = Math.max(free.right - free.left - 2 * NAMES, 80) / (right - left + 30);
+    const down = Math.max(free.bottom - free.top - 16, 60) / (bottom - top + 30);
+    const zoom = Math.min(1.7, across, down);
+    this.camera = {
+      x: (left + right) / 2 - ((free.left + free.right - this.width) / 2) / zoom,
+      y: (top + bottom) / 2 - ((free.top + free.bottom - this.height) / 2) / zoom,
+      zoom,
+    };
   }
 
   /** The node at a place of the screen. */
@@ -332,31 +372,34 @@ export class Drawing {
       if (x > -40 && y > -40 && x < this.width + 40 && y < this.height + 40)
         taken.keep({ left: x - reach, top: y - reach, right: x + reach, bottom: y + reach });
     }
+    for (const [, box] of this.covers()) taken.keep(box);
     const { context } = this;
     context.textBaseline = "middle";
     context.lineJoin = "round";
     for (const { dot, weight } of dots) {
       const isStrong = weight >= 1e4;
       if (!isStrong && this.camera.zoom < 0.2 && dot.degree < 3) continue;
-      this.drawLabel(taken, dot, isStrong, weight >= 1e5);
+      this.drawLabel(taken, dot, isStrong, weight);
     }
     if (this.camera.zoom > 0.55 || near.size) this.drawLineLabels(taken, emphasis, marked);
     this.labels = taken.boxes;
   }
 
-  private drawLabel(taken: Taken, dot: Dot, isStrong: boolean, isBold: boolean): void {
+  private drawLabel(taken: Taken, dot: Dot, isStrong: boolean, weight: number): void {
     const { context, palette } = this;
+    const [isBold, isForced] = [weight >= 1e5, weight >= 1e6];
     const [x, y] = this.toScreen(dot.x, dot.y);
     if (x < -60 || y < -20 || x > this.width + 60 || y > this.height + 20) return;
     context.font = `${isBold ? 600 : 400} ${FONT}px system-ui, sans-serif`;
-    const text = cut(dot.info.title.replace(/\s+/g, " "), isStrong ? 48 : 26);
+    const text = shortened(dot.info.title.replace(/\s+/g, " "), isStrong ? 48 : 26);
     const width = this.measured(text, context.font);
     const radius = this.radius(dot);
     // Beside the node, or below or above it, where there is room.
+    const middle = Math.max(4, Math.min(this.width - width - 4, x - width / 2));
     const places: [number, number][] = [
       [x + radius + 5, y],
-      [x - width / 2, y + radius + 11],
-      [x - width / 2, y - radius - 11],
+      [middle, y + radius + 11],
+      [middle, y - radius - 11],
       [x - radius - 5 - width, y],
     ];
     const box = ([left, middle]: [number, number]) => ({
@@ -365,8 +408,9 @@ export class Drawing {
       right: left + width + 2,
       bottom: middle + 8,
     });
-    // What is selected has its name in any case.
-    const found = places.find((place) => taken.take(box(place))) ?? (isBold ? places[0] : undefined);
+    const whole = places.filter(([left]) => left >= 2 && left + width + 2 <= this.width);
+    // What is selected, or under the pointer, has its name in any case.
+    const found = whole.find((place) => taken.take(box(place))) ?? (isForced ? (whole[0] ?? places[0]) : undefined);
     if (!found) return;
     taken.keep(box(found));
     context.globalAlpha = dot.info.missing ? 0.6 : 1;

@@ -136,7 +136,7 @@ function Finder() {
   };
   return (
     <form class="finder" role="search" onSubmit={find}>
-      <div class="finder-row">
+      <div class="finder-row" data-covers="top">
         <input
           ref={box}
           type="search"
@@ -198,7 +198,7 @@ function Legend() {
   const drawn = nodeClasses().filter((each) => counts.has(each.name));
   if (!drawn.length) return null;
   return (
-    <ul class="legend" aria-label="Classes that are drawn">
+    <ul class="legend" data-covers="bottom" aria-label="Classes that are drawn">
       {drawn.map((each) => (
         <li key={each.name}>
           <Dot name={each.name} />
@@ -230,11 +230,12 @@ function Tools() {
     } else said.set(answer.problem ?? "There is no path of at most six edges");
     setNone(answer.path ? "" : (answer.problem ?? "No path of at most six edges joins them."));
   };
+  const drawn = [...marked].filter((handle) => scene.dots.has(handle)).length;
   const [none, setNone] = useState("");
   useEffect(() => setNone(""), [from, chosen?.handle]);
   return (
     <>
-      <div class="tools" role="toolbar" aria-label="Drawing">
+      <div class="tools" role="toolbar" data-covers="right" aria-label="Drawing">
         {model.value?.writable && (
           <button
             type="button"
@@ -271,7 +272,8 @@ function Tools() {
         </button>
       </div>
       {(start || marked.size > 0) && (
-        <div class="path-bar">
+        <div class="path-bar" data-covers="top">
+          {!start && <span>{count(drawn, "node")} marked</span>}
           {start && (
             <span>
               From <Dot name={start.info.class} /> <bdi>{cut(start.info.title, 24)}</bdi>

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Cost, EdgeInfo, Json, NodeInfo } from "../api";
 import { Code } from "../copying";
-import { costText, count, cut, dollars, units, valueText } from "../format";
+import { costText, count, cut, dollars, idOf, units, valueText } from "../format";
 import { scene } from "../graph/scene";
 import { Dot } from "../graph/view";
 import { asked, selection, view } from "../state";
@@ -132,7 +132,7 @@ export function Answers({
           <small>{costText(answer.cost)}</small>
         </div>
         <div class="wide" tabIndex={0} role="region" aria-label="Requests">
-          <table class="plain requests">
+          <table class="plain requests stacked">
             <thead>
               <tr>
                 <th scope="col">Round</th>
@@ -146,21 +146,23 @@ export function Answers({
             <tbody>
               {answer.requests.map((each, at) => (
                 <tr key={at} aria-selected={at === shown}>
-                  <td>{each.round}</td>
-                  <td>
+                  <td data-label="Round">{each.round}</td>
+                  <td data-label="Request">
                     <button type="button" class="link" aria-pressed={at === shown} onClick={() => setShown(at)}>
                       {each.operation}
                     </button>
                   </td>
-                  <td>{each.index ?? "table"}</td>
-                  <td>
+                  <td data-label="Of">{each.index ?? "table"}</td>
+                  <td data-label="Key condition">
                     <code>{each.key}</code>
                     {each.filtered && <small> then a filter</small>}
                   </td>
-                  <td class="number">
+                  <td class="number" data-label="Units">
                     {each.wcu ? `${units(each.wcu)} WCU` : `${units(each.rcu)} RCU`}
                   </td>
-                  <td class="number">{dollars(each.dollars)}</td>
+                  <td class="number" data-label="Price">
+                    {dollars(each.dollars)}
+                  </td>
                 </tr>
               ))}
             </tbody>
@@ -188,7 +190,7 @@ export function Answers({
 function Named({ result }: { result: Result }) {
   const { handle } = result;
   if (!handle) return <small>no class</small>;
-  const end = (each: string) => cut(each.slice(each.indexOf("/") + 1).replace(/^"|"$/g, ""), 30);
+  const end = (each: string) => cut(idOf(each), 30);
   return (
     <button
       type="button"

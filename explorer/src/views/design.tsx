@@ -1,8 +1,10 @@
 // The Design view: which class lies where, which access pattern uses which index, and what a load would cost.
+import { Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { bytes, count, dollars, units } from "../format";
+import { bytes, count, dollars, pieces, units } from "../format";
 import { Dot } from "../graph/view";
 import { asked, Cell, classOf, model } from "../state";
+import { Waiting } from "../waiting";
 
 interface Place {
   index: string | null;
@@ -47,10 +49,9 @@ const load = new Cell<Record<string, number>>({});
 
 export function DesignView() {
   const [found, setFound] = useState<Design | null>(null);
-  useEffect(() => {
-    asked<Design>("design").then(setFound, () => undefined);
-  }, []);
-  if (!found) return <p class="hint padded">Reading a sample…</p>;
+  const read = () => void asked<Design>("design").then(setFound, () => undefined);
+  useEffect(read, []);
+  if (!found) return <Waiting read={read} />;
   return (
     <div class="scroll stack">
       <Keys found={found} />
@@ -67,10 +68,24 @@ function Template({ text }: { text: string }) {
         part.startsWith("{") ? (
           <var key={at}>{part}</var>
         ) : (
-          part
+          <Broken key={at} text={part} />
         ),
       )}
     </code>
+  );
+}
+
+/** A text that breaks behind the signs of keys and of code, and nowhere else. */
+function Broken({ text }: { text: string }) {
+  return (
+    <>
+      {pieces(text).map((piece, at) => (
+        <Fragment key={at}>
+          {at > 0 && <wbr />}
+          {piece}
+        </Fragment>
+      ))}
+    </>
   );
 }
 
@@ -81,7 +96,7 @@ function Keys({ found }: { found: Design }) {
     const place = each.find((one) => one.index === index);
     if (!place) return <td key={index ?? ""} class="void" aria-label="not there" />;
     return (
-      <td key={index ?? ""}>
+      <td key={index ?? ""} data-label={index ?? "Table"}>
         {Object.entries(place.keys).map(([name, text]) => (
           <div class="key" key={name}>
             <small>{name}</small> <Template text={text} />
@@ -94,7 +109,7 @@ function Keys({ found }: { found: Design }) {
     <section class="panel">
       <h2>Keys</h2>
       <div class="wide" tabIndex={0} role="region" aria-label="Keys of each class">
-        <table class="plain keys-table">
+        <table class="plain keys-table stacked">
           <thead>
             <tr>
               <th scope="col">Class</th>
@@ -199,7 +214,7 @@ function Costs({ found }: { found: Design }) {
         <span>{results}</span>
       </label>
       <div class="wide" tabIndex={0} role="region" aria-label="Access patterns">
-        <table class="plain patterns">
+        <table class="plain patterns stacked">
           <thead>
             <tr>
               <th scope="col">Access pattern</th>
@@ -214,7 +229,9 @@ function Costs({ found }: { found: Design }) {
             {found.patterns.map((each) => (
               <tr key={each.code}>
                 <th scope="row">
-                  <code>{each.code}</code>
+                  <code>
+                    <Broken text={each.code} />
+                  </code>
                 </th>
                 {each.problem ? (
                   <td colSpan={5} class="hint">
@@ -222,17 +239,17 @@ function Costs({ found }: { found: Design }) {
                   </td>
                 ) : (
                   <>
-                    <td>{each.index ?? "table"}</td>
-                    <td>
+                    <td data-label="Index">{each.index ?? "table"}</td>
+                    <td data-label="Key condition">
                       <code>{each.key}</code>
                       {each.requests > 1 && <small> and {each.requests - 1} more</small>}
                     </td>
-                    <td class="number" title={each.notes.join("\n")}>
+                    <td class="number" data-label="A call" title={each.notes.join("\n")}>
                       {each.wcu
                         ? `${units(each.wcu + each.kept)} WCU`
                         : `${units(readUnits(each, results, size(each.class)))} RCU`}
                     </td>
-                    <td class="rate">
+                    <td class="rate" data-label="Calls a second">
                       <input
                         type="range"
                         aria-label={`Calls a second of ${each.code}`}
@@ -244,7 +261,9 @@ function Costs({ found }: { found: Design }) {
                       />
                       <span>{count(rate(each))}</span>
                     </td>
-                    <td class="number">{dollars(price(each))}</td>
+                    <td class="number" data-label="A month">
+                      {dollars(price(each))}
+                    </td>
                   </>
                 )}
               </tr>

@@ -4,6 +4,7 @@ import type { Cost } from "../api";
 import { ago, bytes, count, cut } from "../format";
 import { Dot } from "../graph/view";
 import { asked, classOf, selection, view, written } from "../state";
+import { Waiting } from "../waiting";
 
 interface Maintenance {
   problem?: string;
@@ -35,10 +36,9 @@ interface Health {
 export function HealthView() {
   const [found, setFound] = useState<Health | null>(null);
   const round = written.use();
-  useEffect(() => {
-    asked<Health>("health").then(setFound, () => undefined);
-  }, [round]);
-  if (!found) return <p class="hint padded">Reading a sample…</p>;
+  const read = () => void asked<Health>("health").then(setFound, () => undefined);
+  useEffect(read, [round]);
+  if (!found) return <Waiting read={read} />;
   const { sample } = found;
   return (
     <div class="scroll stack">
@@ -217,6 +217,7 @@ interface Written {
   changes: number;
   since: number | null;
   until: number | null;
+  all: boolean;
   partitions: { index: string | null; partition: string; writes: number }[];
   cost: Cost;
 }
@@ -224,12 +225,21 @@ interface Written {
 /** Which partitions are written most; the stream is read when it is asked for. */
 function Hottest() {
   const [found, setFound] = useState<Written | null>(null);
-  const read = () => void asked<Written>("hottest").then(setFound, () => undefined);
+  const [isBusy, setBusy] = useState(false);
+  const read = async (more: boolean) => {
+    setBusy(true);
+    try {
+      setFound(await asked<Written>("hottest", { more }));
+    } catch {
+      // The problem is told at the bottom of the page.
+    }
+    setBusy(false);
+  };
   return (
     <section class="panel">
       <div class="panel-head">
         <h2>Hottest partitions</h2>
-        <button type="button" onClick={read}>
+        <button type="button" disabled={isBusy} onClick={() => void read(false)}>
           Read the change stream
         </button>
       </div>
@@ -238,7 +248,12 @@ function Hottest() {
           <p class="hint">
             {found.since
               ? `Of ${count(found.changes, "change")} from ${since(found.since)} to ${since(found.until)}.`
-              : "The change stream has no changes."}
+              : "The change stream has no changes."}{" "}
+            {!found.all && (
+              <button type="button" disabled={isBusy} onClick={() => void read(true)}>
+                Read on
+              </button>
+            )}
           </p>
           <div class="wide" tabIndex={0} role="region" aria-label="Hottest partitions">
             <table class="plain">

@@ -4,7 +4,7 @@ import type { Cost, EdgeAnswer, Json, NodeAnswer } from "../api";
 import { bytes, count, cut } from "../format";
 import { Details } from "../details";
 import { Dot } from "../graph/view";
-import { asked, model, selection, written } from "../state";
+import { asked, model, problem, selection, written } from "../state";
 
 export type Attribute = Record<string, Json>;
 export type Item = Record<string, Attribute>;
@@ -62,6 +62,7 @@ export function TableView() {
   const [isBusy, setBusy] = useState(true);
   const chosen = selection.use();
   const round = written.use();
+  const fault = problem.use();
 
   const read = async (after: Item | null) => {
     setBusy(true);
@@ -124,7 +125,7 @@ export function TableView() {
           </label>
         </div>
         <Collections rows={rows} partitions={partitions} sorts={sorts} open={(values) => setPartition(values)} />
-        {!rows.length && !isBusy && <p class="none">No items.</p>}
+        {!rows.length && !isBusy && !fault && <p class="none">No items.</p>}
         <p class="more-row">
           {next ? (
             <button type="button" disabled={isBusy} onClick={() => void read(next)}>

@@ -222,6 +222,8 @@ def write_export(
     place = Path(folder) / ROOT / id
     if place.exists():
         raise AlreadyExists(f"{place} already exists; try again")
+    if Path(folder).is_file():
+        raise AlreadyExists(f"{folder} is a file, and an export of a table is a folder; name a folder")
     (place / "data").mkdir(parents=True)
     (place / "_started").touch()
     entries: list[dict[str, Any]] = []

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -98,12 +98,14 @@ class Parser(argparse.ArgumentParser):
     def _hint(self, words: Sequence[str]) -> str:
         options = [option for action in self._actions for option in action.option_strings]
         unknown = [word.partition("=")[0] for word in words if word.startswith("-")]
-        return _closest(unknown[0], options) if unknown else ""
+        # Without the hyphens, which would make any two options seem alike.
+        named = {option.lstrip("-"): option for option in options}
+        return _closest(unknown[0].lstrip("-"), named) if unknown else ""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = [*map(str, action.choices)]
-            hint = _closest(str(value), known) or f"; choose from {', '.join(known)}"
+            hint = _closest(str(value), {each: each for each in known}) or f"; choose from {', '.join(known)}"
             raise argparse.ArgumentError(action, f"{value!r} is not known{hint}")
 
     def error(self, message: str) -> NoReturn:
@@ -112,9 +114,10 @@ class Parser(argparse.ArgumentParser):
         super().error(re.sub(r"[\x00-\x1f\x7f]", "?", line))
 
 
-def _closest(word: str, known: Iterable[str]) -> str:
+def _closest(word: str, known: Mapping[str, str]) -> str:
+    """What was probably typed wrongly, of words by what is compared with."""
     close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f"; did you mean {known[close[0]]!r}?" if close else ""
 
 
 # --- files and tables --------------------------------------------------------------------------

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import signal
-import sys
 import threading
 import webbrowser
-from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType
 
 from adjoin.cli.command import Command, imported, layout_in, models_in
 from adjoin.cli.serve import port_number
-from adjoin.errors import AdjoinError, InvalidModel, NotFound
 from adjoin.explorer import ExplorerServer, open_explored
 
 
@@ -42,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     models, layout = None, None
     if arguments.models is not None:
         name, _, layout_name = arguments.models.partition(":")
-        module = _module(name)
+        module = imported(name)
         models, layout = models_in(module, None), layout_in(module, layout_name)
     explored = open_explored(
         arguments.location,
@@ -64,31 +60,6 @@ def run(arguments: argparse.Namespace) -> None:
         if not arguments.no_browser:
             webbrowser.open(server.address)
         stopped.wait()
-
-
-def _module(name: str) -> ModuleType:
-    """The module of this name, or the one in a file."""
-    if not name.endswith(".py"):
-        return imported(name)
-    path = Path(name)
-    if not path.is_file():
-        raise NotFound(f"the file {name} does not exist; name the file with your classes")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Pydantic looks up the module of a class by its name, and a file imports what is beside it.
-    sys.modules[path.stem] = module
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        spec.loader.exec_module(module)
-    except AdjoinError:
-        raise
-    except Exception as error:
-        raise InvalidModel(f"the file {name} cannot be imported: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.pop(0)
-    return module
 
 
 COMMAND = Command(

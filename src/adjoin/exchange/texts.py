@@ -127,7 +127,18 @@ def node_from(kind: NodeType, text: str) -> Any:
     """The id that a text stands for, or the ref where the class of the node has to be named."""
     if isinstance(kind, NodeUnion):
         return _one_of(kind, text)
-    return kind.id(text if kind.is_single else _parts(kind, text))
+    return id_from(kind, (text,) if kind.is_single else _parts(kind, text))
+
+
+def id_from(kind: NodeType, parts: Sequence[Any]) -> Any:
+    """The id of these parts, of which those that are bytes are given as texts."""
+    types = kind.part_types
+    if bytes in types.values() and len(types) == len(parts):
+        parts = [
+            bytes_from(kind, name, part) if types[name] is bytes and isinstance(part, str) else part
+            for name, part in zip(types, parts, strict=True)
+        ]
+    return kind.id(parts[0] if kind.is_single else tuple(parts))
 
 
 def _one_of(kind: NodeUnion, text: str) -> Ref[Any]:

@@ -15,9 +15,11 @@ from pydantic import ValidationError
 
 from adjoin.entity_types import EntityType, NodeType
 from adjoin.errors import InvalidValue, NotFound, shown
+from adjoin.exchange.texts import bytes_from
 from adjoin.explorer.handles import Handles
 from adjoin.explorer.opening import Explored
 from adjoin.explorer.requested import Requested
+from adjoin.field_types import plain_type
 from adjoin.model import node_id
 
 
@@ -128,6 +130,8 @@ def _value(kind: EntityType, name: str, text: Any) -> Any:
     if isinstance(kind, NodeType) and name == "parent":
         assert kind.parent is not None
         return kind.parent.id(text if kind.parent.is_single else tuple(_parsed(text)))
+    if plain_type(kind.fields[name]) is bytes and isinstance(text, str):
+        return bytes_from(kind, name, text)
     try:
         return kind.validated(name, text)
     except InvalidValue as error:

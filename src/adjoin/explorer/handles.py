@@ -22,6 +22,7 @@ from pydantic import BaseModel
 
 from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType
 from adjoin.errors import InvalidKey, shown
+from adjoin.exchange.texts import id_from
 from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Edge, Node, Ref, node_id
 
@@ -72,9 +73,11 @@ def unplain(value: Any) -> Any:
 
 
 def text_of_id(id: Any) -> str:
-    """An id as people read it."""
+    """An id as people read it; bytes are in Base64."""
     if isinstance(id, tuple):
         return " · ".join(map(text_of_id, id))
+    if isinstance(id, bytes):
+        return b64encode(id).decode()
     found = plain(id)
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 
@@ -114,7 +117,8 @@ class Handles:
         """The ref that the handle of a node stands for."""
         name, id = self._split(handle)
         kind = self.node_kind(name)
-        return Ref(kind.model, kind.id(unplain(id)))
+        given = unplain(id)
+        return Ref(kind.model, id_from(kind, (given,) if kind.is_single else given))
 
     def edge_parts(self, handle: Any) -> tuple[EdgeType, Ref[Any], Ref[Any], dict[str, Any]]:
         """The class, the ends and the key fields that the handle of an edge stands for."""

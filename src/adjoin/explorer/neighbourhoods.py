@@ -12,6 +12,7 @@ from typing import Any, Literal
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType, NodeType
 from adjoin.errors import AdjoinError, BudgetExceeded, InvalidValue, shown
+from adjoin.exchange.texts import id_from
 from adjoin.explorer.handles import Handles
 from adjoin.explorer.opening import Explored
 from adjoin.explorer.requested import Requested
@@ -204,8 +205,8 @@ class Neighbourhoods:
 
     def _found(self, kind: NodeType, name: str, text: str) -> list[Any]:
         if name in ("", "id"):
-            parts = [each.strip() for each in text.split("·")]
-            node = self._graph.get(kind.model, text if kind.is_single else tuple(parts))
+            parts = (text,) if kind.is_single else tuple(each.strip() for each in text.split("·"))
+            node = self._graph.get(kind.model, id_from(kind, parts))
             return [] if node is None else [node]
         if name in kind.unique:
             unique: dict[str, Any] = {name: text}

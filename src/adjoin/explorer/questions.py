@@ -12,10 +12,12 @@ from typing import Any
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidValue, shown
+from adjoin.exchange.texts import bytes_from, id_from
 from adjoin.explorer.handles import Handles, plain, unplain
 from adjoin.explorer.neighbourhoods import BUDGET, size_of
 from adjoin.explorer.opening import Explored
 from adjoin.explorer.requested import Requested, explained
+from adjoin.field_types import plain_type
 from adjoin.fields import Predicate, field
 from adjoin.inferring.program import quoted
 from adjoin.model import Edge, Node, Ref
@@ -122,9 +124,9 @@ class Questions:
         """The node that a form names, by class and the texts of its id."""
         kind = self._handles.node_kind(form.get("class"))
         parts = form.get("id")
-        if not isinstance(parts, list) or not all(isinstance(each, str) and each for each in parts):
+        if not isinstance(parts, list) or not parts or not all(isinstance(each, str) and each for each in parts):
             raise InvalidValue(f"the id of a {kind.name} is missing; type {' and '.join(kind.part_fields)}")
-        return Ref(kind.model, kind.id(parts[0] if kind.is_single else tuple(parts)))
+        return Ref(kind.model, id_from(kind, parts))
 
     def _edges(self, form: Mapping[str, Any]) -> _Question:
         ref, kind = self._ref(form), self._handles.edge_kind(form.get("edge"))
@@ -219,6 +221,8 @@ class Questions:
 
     def _value(self, kind: EntityType, name: str, text: Any) -> Any:
         """The value of a field that a text stands for."""
+        if name in kind.fields and plain_type(kind.fields[name]) is bytes:
+            return bytes_from(kind, name, text)
         if isinstance(kind, NodeType) and name in kind.key:
             return kind.validated(name, text)
         if isinstance(kind, EdgeType) and name in ("source", "target"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
@@ -172,9 +173,23 @@ def boto3_call(request: Request) -> str | None:
     if operation is None:
         return None
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operation.target.partition(".")[2]).lower()
-    payload = {key: value for key, value in operation.payload(request).items() if key not in _UNSAID}
+    payload = {key: _binary(value) for key, value in operation.payload(request).items() if key not in _UNSAID}
     arguments = "".join(f"    {key}={_literal(value, 4)},\n" for key, value in payload.items())
     return f"client.{name}(\n{arguments})"
+
+
+def _binary(value: Any) -> Any:
+    """A value with bytes where the protocol has Base64, because boto3 encodes bytes itself."""
+    match value:
+        case {"B": str(text), **rest} if not rest:
+            return {"B": b64decode(text)}
+        case {"BS": [*texts], **rest} if not rest:
+            return {"BS": [b64decode(text) for text in texts]}
+        case dict():
+            return {name: _binary(each) for name, each in value.items()}
+        case list():
+            return [_binary(each) for each in value]
+    return value
 
 
 def _literal(value: Any, indent: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from adjoin.dataclass import dataclass
 from adjoin.errors import AdjoinError
 from adjoin.explorer.handles import Handles
 from adjoin.explorer.opening import Explored
@@ -21,8 +22,20 @@ from adjoin.requests import ChangesResponse, ItemChange, Plan, ReadChanges
 from adjoin.values import item_size
 
 _LARGEST = 10
-_PAGES_OF_CHANGES = 5
-"""How many pages of the change stream are read; a page has a thousand changes at most."""
+_PAGES_OF_CHANGES = 20
+"""How many pages of the change stream are read at a time; a page has a thousand changes at most."""
+
+
+@dataclass
+class _Written:
+    """How often each partition was written, among the changes that were read so far."""
+
+    writes: Counter[tuple[str | None, str]]
+    changes: int = 0
+    since: float | None = None
+    until: float | None = None
+    after: str | None = None
+    is_all: bool = False
 
 
 class Vitals:
@@ -33,6 +46,7 @@ class Vitals:
         self._layout = explored.layout
         self._handles = handles
         self._samples = samples
+        self._written = _Written(Counter())
 
     def health(self) -> dict[str, Any]:
         """Everything that a sample and the records of maintenance tell."""
@@ -103,26 +117,36 @@ class Vitals:
         except AdjoinError as error:
             return {"problem": str(error)}
 
-    def hottest(self) -> dict[str, Any]:
-        """The partitions of the table and its indexes that were written most, among changes that the stream keeps."""
+    def hottest(self, more: bool = False) -> dict[str, Any]:
+        """The partitions of the table and its indexes that were written most, among changes that the stream keeps.
+
+        The oldest changes are read first. With `more`, the next ones are added.
+        """
+        if not more:
+            self._written = _Written(Counter())
+        written = self._written
         with Requested() as requests:
-            changes = self._graph._run(_oldest_changes(self._layout.table))
+            changes = self._graph._run(_next_changes(self._layout.table, written))
         definition = self._layout.definition
         places: list[tuple[str | None, list[str]]] = [(None, [definition.partition.name])]
         places += [(index.name, [key.name for key in index.partitions]) for index in definition.indexes]
-        written: Counter[tuple[str | None, str]] = Counter()
         for change in changes:
             item = change.new or change.old or change.key
             for index, names in places:
                 if all(name in item for name in names):
-                    written[index, " + ".join(str(*item[name].values()) for name in names)] += 1
+                    written.writes[index, " + ".join(str(*item[name].values()) for name in names)] += 1
+        if changes:
+            written.since = changes[0].at if written.since is None else written.since
+            written.until = changes[-1].at
+            written.changes += len(changes)
         return {
-            "changes": len(changes),
-            "since": changes[0].at if changes else None,
-            "until": changes[-1].at if changes else None,
+            "changes": written.changes,
+            "since": written.since,
+            "until": written.until,
+            "all": written.is_all,
             "partitions": [
                 {"index": index, "partition": text, "writes": number}
-                for (index, text), number in written.most_common(_LARGEST)
+                for (index, text), number in written.writes.most_common(_LARGEST)
             ],
             **requests.told(),
         }
@@ -135,17 +159,17 @@ class Vitals:
         return {"class": kind.name, "count": number, **requests.told()}
 
 
-def _oldest_changes(table: str) -> Plan[list[ItemChange]]:
-    """The first changes that the stream still has, as many as a few pages hold."""
+def _next_changes(table: str, written: _Written) -> Plan[list[ItemChange]]:
+    """The next changes of the stream, as many as some pages hold."""
     found: list[ItemChange] = []
-    after: str | None = None
     for _ in range(_PAGES_OF_CHANGES):
         page: ChangesResponse
-        (page,) = yield (ReadChanges(table, after),)
+        (page,) = yield (ReadChanges(table, written.after),)
         found += page.changes
-        if not page.changes or page.next is None:
+        written.is_all = not page.changes or page.next is None
+        if written.is_all:
             break
-        after = page.next
+        written.after = page.next
     return found
 
 
