@@ -27,23 +27,23 @@ TABLES: dict[str, Callable[[], Table]] = {
 
 
 @cache
-def table(name: str) -> Table:
+def made(name: str) -> Table:
     return TABLES[name]()
 
 
 @cache
 def inferred(name: str) -> Inferred:
     """What is inferred from a whole table, once for all tests: it takes longer than what these do with it."""
-    return infer(*table(name), "the test")
+    return infer(*made(name), "the test")
 
 
 def explains(name: str) -> float:
     """The share of items that a program explains, after the graph itself has read and stored them again."""
-    definition, items = table(name)
+    definition, items = made(name)
     found = inferred(name)
     mine = [item for item in items if not is_own(definition, item)]
     assert found.read == len(mine)
-    with opened(found.source, table(name)) as (g, _):
+    with opened(found.source, made(name)) as (g, _):
         before = scanned(g._store, definition.name)
         entities = list(g.scan())
         assert len(list(g.scan().others)) == found.read - found.explained
@@ -86,7 +86,7 @@ def test_the_designs_that_other_tests_declare(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*PUBLISHED, *LATER, *(f"found {name}" for name in FOUND)])
 def test_half_of_a_table_explains_the_other_half(name: str) -> None:
-    definition, items = table(name)
+    definition, items = made(name)
     items = list(items)
     random.Random(1).shuffle(items)
     half = len(items) // 2
@@ -164,7 +164,7 @@ def test_children_of_children_and_composite_ids() -> None:
 
 def test_the_functions_find_what_is_stored() -> None:
     found = inferred("battle_royale")
-    with opened(found.source, table("battle_royale")) as (g, module):
+    with opened(found.source, made("battle_royale")) as (g, module):
         assert module.user(g, "player007").name == "Player 7"
         (edge, *_) = module.game_users_to_user(g, "player007")
         assert edge.target == "player007"
