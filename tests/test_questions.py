@@ -161,6 +161,13 @@ QUESTIONS = (
 )
 
 
+def is_named(file: str, pages: str) -> bool:
+    """Whether the pages for newcomers name a file, with its folder or without."""
+    stem = file.removesuffix(".py")
+    name = stem.rpartition("/")[2]
+    return any(text in pages for text in (file, f"`{stem}`", f"`{name}`", f"`{name}.py`"))
+
+
 def path_of(file: str) -> Path:
     return ROOT / file if file.startswith(("docs/", "tests/")) else ROOT / "src" / "adjoin" / file
 
@@ -173,6 +180,11 @@ def test_there_are_twenty() -> None:
 def test_the_files_of_an_answer_exist(question: Question) -> None:
     """If a file moves, the question gets its new place, and the documents have to lead there."""
     assert [file for file in question.files if not path_of(file).is_file()] == []
+
+
+def test_the_documents_name_the_first_file_of_each_answer() -> None:
+    pages = "".join((ROOT / page).read_text() for page in ("CONTRIBUTING.md", "docs/architecture.md"))
+    assert [question.files[0] for question in QUESTIONS if not is_named(question.files[0], pages)] == []
 
 
 if __name__ == "__main__":

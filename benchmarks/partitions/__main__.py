@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from adjoin.cli.command import FAILED, MISUSED, InvalidArguments, of_arguments, told
+from adjoin.cli.command import FAILED, MISUSED, InvalidArguments, error_line, of_arguments
 from adjoin.cli.drawing import Column, draw
 from adjoin.cost import PRICES
 from adjoin.errors import AdjoinError, InvalidValue, NotFound
@@ -191,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         run(parsed)
     except (AdjoinError, OSError) as error:
-        print(told(error), file=sys.stderr)
+        print(error_line(error), file=sys.stderr)
         return MISUSED if isinstance(error, InvalidArguments) else FAILED
     return 0
 

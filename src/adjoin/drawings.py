@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidValue, shown
 from adjoin.model import Child, Edge, Node, Ref, identity_of, node_id
-from adjoin.notebooks import cut, told
+from adjoin.notebooks import cut, text_of
 from adjoin.placing import MARGIN, WIDTH, in_columns, layers_of, most_side_by_side, placed
 from adjoin.plans.frontier import NodeKey
 from adjoin.plans.walk_results import WalkPath
@@ -31,7 +31,7 @@ _EDGES_PER_NODE = 4
 _LABEL, _SMALL = 24, 10
 _RADIUS = 9.0
 _COLOURS = ("#3b82c4", "#d9772b", "#3f9b5c", "#c2518f", "#8a6fd1", "#b08a1e", "#2a9d9d", "#c7504a")
-"""Of a middle lightness, so that each can be told from a white and from a black page."""
+"""Of a middle lightness, so that each can be seen on a white and on a black page."""
 _STYLE = (
     "<style>.adjoin-drawing{color:#424a53}@media(prefers-color-scheme:dark){.adjoin-drawing{color:#c4ccd4}}</style>"
 )
@@ -290,7 +290,7 @@ class Gathering:
 
     def _written(self, edge: Any) -> str:
         value = None if self._edge_label is None else edge.__dict__.get(self._edge_label)
-        return "" if value is None else told(value)
+        return "" if value is None else text_of(value)
 
     def _add_edge(self, identity: Any, ends: tuple[Any, Any], name: str, has_direction: bool, label: str) -> None:
         if identity in self._edges or not all(self._add_node(end) for end in ends):
@@ -319,7 +319,7 @@ class Gathering:
     def _shown(self, node: Node | Ref[Any], key: NodeKey) -> tuple[str, str]:
         model = type(node) if isinstance(node, Node) else node.model
         label = None if self._label is None or isinstance(node, Ref) else node.__dict__.get(self._label)
-        return model.__name__, told(key[1] if label is None else label)
+        return model.__name__, text_of(key[1] if label is None else label)
 
     def drawing(self) -> Drawing:
         places = {key: place for place, key in enumerate(self._nodes)}

@@ -314,8 +314,8 @@ class _Xml:
                     f"remove it, or export to another format"
                 )
             # A carriage return that is not written so would be read as a line feed.
-            told = escape(text, {"\r": "&#13;"})
-            yield f"<data key={quoteattr(self._names[kind.model, column.name])}>{told}</data>"
+            xml = escape(text, {"\r": "&#13;"})
+            yield f"<data key={quoteattr(self._names[kind.model, column.name])}>{xml}</data>"
 
 
 def _sort(model: type[Any]) -> str:

@@ -43,15 +43,15 @@ def cut(text: str, most: int = _CELL) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def told(value: Any, most: int = _CELL) -> str:
+def text_of(value: Any, most: int = _CELL) -> str:
     """Returns a value as people read it, cut."""
     if isinstance(value, BaseModel) and not isinstance(value, RootModel):
-        inner = ", ".join(f"{name}={told(each, most)}" for name, each in fields_of(value))
+        inner = ", ".join(f"{name}={text_of(each, most)}" for name, each in fields_of(value))
         return cut(f"{type(value).__name__}({inner})", most)
     if isinstance(value, bytes | bytearray | list | dict | set | frozenset):
         return cut(repr(value), most)
     if isinstance(value, tuple):
-        return cut(" · ".join(told(each, most) for each in value), most)
+        return cut(" · ".join(text_of(each, most) for each in value), most)
     return cut(str(value), most)
 
 
@@ -102,7 +102,7 @@ def completeness_notes(exceeded: str | None, capped: Sequence[Any]) -> list[str]
     notes = [] if exceeded is None else [f"Partial: the budget of {exceeded} did not suffice."]
     if capped:
         more = "" if len(capped) <= 3 else f" and {len(capped) - 3} others"
-        notes.append(f"Not all edges were read of {', '.join(told(each) for each in capped[:3])}{more}.")
+        notes.append(f"Not all edges were read of {', '.join(text_of(each) for each in capped[:3])}{more}.")
     return notes
 
 
@@ -129,7 +129,7 @@ def _table(title: str, names: Sequence[str], rows: Iterable[Sequence[Any]], most
 
 def _cell(value: Any, most: int) -> str:
     # The direction of a text is its own, and does not reach beyond its cell.
-    text = escape(told(value, most))
+    text = escape(text_of(value, most))
     return f'<td dir="auto" style="{_RULE}">{f"<em>{text}</em>" if value is _ABSENT else text}</td>'
 
 

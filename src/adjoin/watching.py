@@ -1,6 +1,6 @@
 """Reports each round of requests to watchers: hooks, the meter, the log and tracing are all built on this.
 
-A watcher is told of a round before its requests are sent and after they were answered or failed. It watches a block, in
+A watcher sees a round before its requests are sent, and after they were answered or failed. It watches a block, in
 the context of which the requests are made, or the whole process. `watched` wraps a plan, so the two loops of `runner`
 know nothing of rounds, and a plan that nobody watches pays for one look at who watches.
 
@@ -262,32 +262,36 @@ def watched(plan: Plan[T], watchers: Sequence[Watcher], system: str | None) -> P
             result: T = done.value
             return result
         round = WatchedRound(tuple(requests), system)
-        told: list[Watcher] = []
+        notified: list[Watcher] = []
         try:
             for watcher in watchers:
                 tell(watcher.before, round)
-                told.append(watcher)
+                notified.append(watcher)
         except BaseException as error:
-            _end(round, 0.0, (), error, told)
+            _end(round, 0.0, (), error, notified)
             raise
         begun = time.perf_counter()
         try:
             responses = yield requests
         except BaseException as error:
-            _end(round, time.perf_counter() - begun, (), error, told)
+            _end(round, time.perf_counter() - begun, (), error, notified)
             if not isinstance(error, AdjoinError):
                 raise
             go_on = partial(plan.throw, error)
         else:
-            _end(round, time.perf_counter() - begun, responses, None, told)
+            _end(round, time.perf_counter() - begun, responses, None, notified)
             go_on = partial(plan.send, responses)
 
 
 def _end(
-    round: WatchedRound, seconds: float, responses: Sequence[Response], error: BaseException | None, told: list[Watcher]
+    round: WatchedRound,
+    seconds: float,
+    responses: Sequence[Response],
+    error: BaseException | None,
+    notified: list[Watcher],
 ) -> None:
     round.seconds, round.responses, round.error = seconds, tuple(responses), error
-    for watcher in told:
+    for watcher in notified:
         tell(watcher.after, round)
 
 

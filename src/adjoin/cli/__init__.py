@@ -54,7 +54,7 @@ from adjoin.cli import (
     verify,
     walk,
 )
-from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, Parser, told
+from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, Parser, error_line
 from adjoin.errors import AdjoinError
 
 COMMANDS: tuple[Command, ...] = (
@@ -133,13 +133,13 @@ def _main(arguments: Sequence[str] | None) -> int:
         status: int | None = parsed.run(parsed)
         sys.stdout.flush()
     except InvalidArguments as error:
-        print(told(error), file=sys.stderr)
+        print(error_line(error), file=sys.stderr)
         return MISUSED
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does. Python flushes stdout again at exit; that must not fail too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (AdjoinError, OSError) as error:
-        print(told(error), file=sys.stderr)
+        print(error_line(error), file=sys.stderr)
         return FAILED
     return status or 0

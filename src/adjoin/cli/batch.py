@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any
 
 from adjoin import AdjacencyList
-from adjoin.cli.command import chosen_table, existing_file, imported, layout_in, models_in, told
+from adjoin.cli.command import chosen_table, error_line, existing_file, imported, layout_in, models_in
 from adjoin.cli.drawing import ProgressLine
 from adjoin.errors import AdjoinError
 from adjoin.graph import Graph
@@ -66,7 +66,7 @@ def carried_out(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
             # The reader closed the pipe. `main` handles that for all commands.
             raise
         except (AdjoinError, OSError) as error:
-            print(told(error), file=sys.stderr)
+            print(error_line(error), file=sys.stderr)
         except Exception:
             # Python itself would exit with 1, which means here that something was found.
             traceback.print_exc()

@@ -46,7 +46,7 @@ def of_arguments() -> Iterator[None]:
         raise InvalidArguments(str(error)) from error
 
 
-def told(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """An error as one line. File names that are not UTF-8 are written with escapes, so that printing cannot fail."""
     text = str(error)
     if isinstance(error, OSError) and error.strerror and isinstance(error.filename, str):

@@ -77,10 +77,10 @@ def run(arguments: argparse.Namespace) -> None:
             def finished(copied: Copied) -> None:
                 shown.line.close()
                 # Print the summary before the state is removed: if printing fails, the same command can run again.
-                told = (
-                    _told(table, to, copied) if arguments.json else _summary(table, to, arguments.destination, copied)
+                outcome = (
+                    _object(table, to, copied) if arguments.json else _summary(table, to, arguments.destination, copied)
                 )
-                print(told, flush=True)
+                print(outcome, flush=True)
                 shown.stage = ""
 
             try:
@@ -124,9 +124,9 @@ class _Shown:
             self.line.show(f"table {self._table}: {work}", noun, progress.done, progress.total)
 
 
-def _told(table: str, to: str, copied: Copied) -> str:
-    told = {"table": table, "to": to, "items": copied.items, "bytes": copied.size, "changes": copied.changes}
-    return json.dumps({**told, "rcu": copied.read, "wcu": copied.write, "seconds": copied.seconds})
+def _object(table: str, to: str, copied: Copied) -> str:
+    numbers = {"table": table, "to": to, "items": copied.items, "bytes": copied.size, "changes": copied.changes}
+    return json.dumps({**numbers, "rcu": copied.read, "wcu": copied.write, "seconds": copied.seconds})
 
 
 def _summary(table: str, to: str, destination: str, copied: Copied) -> str:

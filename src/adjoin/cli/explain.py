@@ -45,10 +45,10 @@ def run(arguments: argparse.Namespace) -> None:
     assert call is not None
     with graphs.opened(arguments) as asked:
         explanation = asked.graph.explain(call(asked, arguments))
-    print(json.dumps(_told(explanation)) if arguments.json else explanation)
+    print(json.dumps(_object(explanation)) if arguments.json else explanation)
 
 
-def _told(explanation: Explanation) -> dict[str, Any]:
+def _object(explanation: Explanation) -> dict[str, Any]:
     whole, walked = explanation.whole_table, explanation.walk
     return {
         "rounds": [[_request(each) for each in requests] for requests in explanation.rounds],

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
         with open(arguments.out, "x", encoding="utf-8") as file:
             file.write(found.source)
     if arguments.json:
-        print(json.dumps(_told(found), ensure_ascii=False, indent=2))
+        print(json.dumps(_object(found), ensure_ascii=False, indent=2))
     elif arguments.out is None:
         print(found.source, end="")
     _summarize(found, arguments.out, to_stdout=arguments.out is not None and not arguments.json)
@@ -107,7 +107,7 @@ def _items_in(name: str) -> Iterator[Item]:
             ) from None
 
 
-def _told(found: Inferred) -> dict[str, object]:
+def _object(found: Inferred) -> dict[str, object]:
     program = found.program
     return {
         "table": program.definition.name,

@@ -74,8 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
         report = graph.maintain(once=arguments.once, every=arguments.every, stop=stop)
         is_due = arguments.once and graph.health().rebuild_due is not None
     if arguments.json:
-        told = {"changes": report.changes, "nodes": report.nodes, "edges": report.edges}
-        print(json.dumps({**told, "set_aside": len(report.set_aside), "rebuild_due": bool(is_due)}))
+        numbers = {"changes": report.changes, "nodes": report.nodes, "edges": report.edges}
+        print(json.dumps({**numbers, "set_aside": len(report.set_aside), "rebuild_due": bool(is_due)}))
         return LEFT if arguments.once and (report.set_aside or is_due) else 0
     print(
         f"{counted(report.changes, 'change')}, {counted(report.nodes, 'node')} and {counted(report.edges, 'edge')} "

@@ -30,12 +30,12 @@ _MOST = 16
 
 def metrics_of(health: Health | None) -> list[PageMetric]:
     """Health as metrics; without it, only that it could not be read. What is unknown is left out."""
-    told: list[tuple[str, Literal["counter", "gauge"], str, float | None]] = [
+    rows: list[tuple[str, Literal["counter", "gauge"], str, float | None]] = [
         ("up", "gauge", "Whether health could be read from the table.", int(health is not None))
     ]
     if health is not None:
         is_due, uncounted = int(health.rebuild_due is not None), len(health.uncounted)
-        told += [
+        rows += [
             ("lag_seconds", "gauge", "Age of the oldest change that is not applied.", health.lag),
             ("changes_total", "counter", "Changes that were applied.", health.changes),
             ("changes_per_second", "gauge", "Changes per second over about the last minute.", health.rate),
@@ -46,7 +46,7 @@ def metrics_of(health: Health | None) -> list[PageMetric]:
             ("rebuilt_timestamp_seconds", "gauge", "When the last whole rebuild began.", health.rebuilt_at),
             ("verified_timestamp_seconds", "gauge", "When the last clean audit began.", health.verified_at),
         ]
-    return [PageMetric(f"adjoin_maintenance_{name}", kind, meaning, value) for name, kind, meaning, value in told]
+    return [PageMetric(f"adjoin_maintenance_{name}", kind, meaning, value) for name, kind, meaning, value in rows]
 
 
 class HealthPage:

@@ -103,12 +103,12 @@ def run(arguments: argparse.Namespace) -> int:
                     stop=stop,
                     progress=None
                     if arguments.quiet
-                    else lambda told: line.show(
-                        f"{told.stage}, {told.written:,} {'moved' if told.into else 'completed'}, "
-                        f"${dollars(told.rcu, told.wcu):,.2f}{_left(told)}",
+                    else lambda so_far: line.show(
+                        f"{so_far.stage}, {so_far.written:,} {'moved' if so_far.into else 'completed'}, "
+                        f"${dollars(so_far.rcu, so_far.wcu):,.2f}{_left(so_far)}",
                         "items",
-                        told.read,
-                        told.total,
+                        so_far.read,
+                        so_far.total,
                     ),
                 )
             finally:
@@ -159,8 +159,8 @@ def _target(arguments: argparse.Namespace) -> Iterator[Graph | None]:
         yield graph
 
 
-def _left(told: MigrationReport) -> str:
-    return "" if told.seconds_left is None else f", {duration(told.seconds_left)} left"
+def _left(so_far: MigrationReport) -> str:
+    return "" if so_far.seconds_left is None else f", {duration(so_far.seconds_left)} left"
 
 
 def _cost(rcu: float, wcu: float) -> str:

@@ -44,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
             {"name": each.name, "differ": each.differ, "written": each.written, "circular": each.circular}
             for each in rebuilt.results
         ]
-        told = {"results": results, "uncounted": rebuilt.uncounted, "left": rebuilt.left}
-        print(json.dumps({**told, "failures": [*rebuilt.failures]}, default=str))
+        values = {"results": results, "uncounted": rebuilt.uncounted, "left": rebuilt.left}
+        print(json.dumps({**values, "failures": [*rebuilt.failures]}, default=str))
         return LEFT if rebuilt.left else 0
     if not rebuilt.results:
         print("the classes declare nothing to compute")

@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> None:
         line.close()
     with Graph(arguments.location, models, layout, tenant=arguments.tenant) as graph:
         health = graph.health() if bound.rules.declared else None
-    print(json.dumps(_told(found, health)) if arguments.json else _drawn(found, health))
+    print(json.dumps(_object(found, health)) if arguments.json else _drawn(found, health))
 
 
 def _items(store: Store, table: str) -> Iterator[Item]:
@@ -130,7 +130,7 @@ def _items(store: Store, table: str) -> Iterator[Item]:
             return
 
 
-def _told(found: Statistics, health: Health | None) -> dict[str, Any]:
+def _object(found: Statistics, health: Health | None) -> dict[str, Any]:
     def amount(of: _Amount) -> dict[str, int]:
         return {"items": of.items, "bytes": of.size}
 

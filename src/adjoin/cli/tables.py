@@ -29,25 +29,25 @@ def run(arguments: argparse.Namespace) -> None:
         tables = [described(store, name) for name in ([named] if named else table_names(store))]
     if arguments.json:
         for table in tables:
-            print(json.dumps(_told(table)))
+            print(json.dumps(_object(table)))
     elif tables:
         print(draw(_COLUMNS, [_rows(table) for table in tables]))
     else:
         print("there is no table yet")
 
 
-def _told(table: TableResponse) -> dict[str, Any]:
+def _object(table: TableResponse) -> dict[str, Any]:
     definition = table.definition
     return {
         "table": definition.name,
-        **_told_keys(definition),
-        "indexes": [{"index": index.name, **_told_keys(index)} for index in definition.indexes],
+        **_key_object(definition),
+        "indexes": [{"index": index.name, **_key_object(index)} for index in definition.indexes],
         "items": table.item_count,
         "bytes": table.size,
     }
 
 
-def _told_keys(holder: TableDefinition | IndexDefinition) -> dict[str, Any]:
+def _key_object(holder: TableDefinition | IndexDefinition) -> dict[str, Any]:
     keys = {"partition_key": holder.partitions, "sort_key": holder.sorts}
     return {name: [{"name": key.name, "type": key.type} for key in found] for name, found in keys.items()}
 

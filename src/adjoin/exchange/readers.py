@@ -106,7 +106,7 @@ class _Text(Reader):
             self._file.close()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _refused_as_text(self) -> Iterator[None]:
         """Errors of the file itself, in words."""
         try:
             yield
@@ -149,7 +149,7 @@ class _Csv(_Text):
         csv.field_size_limit(_CELL)
         self._rows = csv.reader(self._file)
         try:
-            with self._told():
+            with self._refused_as_text():
                 self.columns = _header(path, next(self._rows, None))
         except BaseException:
             self.close()
@@ -158,7 +158,7 @@ class _Csv(_Text):
 
     def records(self, after: int = 0) -> Iterator[Record]:
         width = len(self.columns)
-        with self._told():
+        with self._refused_as_text():
             for number, row in enumerate(islice(self._rows, after, None), after + 1):
                 if len(row) == width:
                     yield number, row
@@ -185,7 +185,7 @@ def _as_csv(row: Sequence[str]) -> str:
 
 class _Lines(_Text):
     def records(self, after: int = 0) -> Iterator[Record]:
-        with self._told():
+        with self._refused_as_text():
             for number, line in enumerate(islice(self._file, after, None), after + 1):
                 if line.isspace():
                     continue

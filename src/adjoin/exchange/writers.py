@@ -133,8 +133,8 @@ class _Parquet(_Writer):
             values = [getattr(each, name) for each in entities]
             if type == self._arrow.string():
                 is_end = self._kind.end(name) is not None
-                told = id_text if is_end else text_of
-                values = [None if value is None else told(value) for value in values]
+                written_as = id_text if is_end else text_of
+                values = [None if value is None else written_as(value) for value in values]
             columns.append(self._column(name, values, type))
         self._file.write_table(self._arrow.Table.from_arrays(columns, schema=self._schema))
 

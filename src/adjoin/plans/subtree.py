@@ -14,7 +14,7 @@ from adjoin.dataclass import dataclass
 from adjoin.errors import BudgetExceeded, CycleFound, InvalidValue, UnknownField, shown
 from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.model import Ref
-from adjoin.notebooks import completeness_notes, table_html, told
+from adjoin.notebooks import completeness_notes, table_html, text_of
 from adjoin.plans.frontier import Adjacency, NodeKey, Stride, ref_of
 from adjoin.plans.walk_results import Completeness
 from adjoin.requests import Plan
@@ -41,7 +41,7 @@ class Subtree:
     def _repr_html_(self) -> str:
         rows = [(self.depths[ref], self.quantities[ref], node) for ref, node in self.found.items()]
         notes = completeness_notes(self.exceeded, self.capped)
-        return table_html(f"Subtree of {told(self.root)}", ("depth", "quantity", "node"), rows, notes)
+        return table_html(f"Subtree of {text_of(self.root)}", ("depth", "quantity", "node"), rows, notes)
 
     @property
     def nodes(self) -> list[Any]:

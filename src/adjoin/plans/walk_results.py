@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from adjoin.dataclass import dataclass
 from adjoin.errors import BudgetExceeded, InvalidValue, shown
 from adjoin.model import Child, Node, Ref, node_id
-from adjoin.notebooks import completeness_notes, results_html, table_html, told
+from adjoin.notebooks import completeness_notes, results_html, table_html, text_of
 from adjoin.plans.frontier import Adjacency, NodeKey, ref_of
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ class WalkPath:
         return f"Path({' -> '.join(map(str, self.refs))}{weight})"
 
     def _repr_html_(self) -> str:
-        notes = [] if self.weight is None else [f"Its weight is {told(self.weight)}."]
+        notes = [] if self.weight is None else [f"Its weight is {text_of(self.weight)}."]
         return table_html("Path", ("node", "edge to the next"), zip(self.nodes, (*self.edges, ""), strict=True), notes)
 
     @property

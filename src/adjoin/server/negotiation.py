@@ -142,20 +142,20 @@ def negotiated(
     fault = admission.fault(request.headers)
     if fault is not None:
         content = dumps(body_of(Refused("AccessDeniedException", fault)))
-        return _told(403, b"" if request.method == "HEAD" else content, {"Content-Type": JSON})
+        return _answer(403, b"" if request.method == "HEAD" else content, {"Content-Type": JSON})
     origin: dict[str, str] = {}
     if "origin" in request.headers:
         origin = {"Access-Control-Allow-Origin": request.headers["origin"], "Vary": "Origin"}
     if request.method == "OPTIONS" and origin:
-        return _told(200, b"", origin | _preflight(request))
+        return _answer(200, b"", origin | _preflight(request))
     if request.method == "GET" and request.path.partition("?")[0] == "/":
         content = f"healthy: {request.headers.get('host', 'localhost')} ".encode()
-        return _told(200, content, origin)
+        return _answer(200, content, origin)
     if request.method == "GET" and request.path.partition("?")[0] == "/metrics" and metrics is not None:
-        return _told(200, metrics().encode(), origin | {"Content-Type": prometheus.CONTENT_TYPE})
+        return _answer(200, metrics().encode(), origin | {"Content-Type": prometheus.CONTENT_TYPE})
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if request.method != "POST" or (request.body and kind not in _ACCEPTED):
-        return _told(404, b"" if request.method == "HEAD" else _NO_OPERATION, origin)
+        return _answer(404, b"" if request.method == "HEAD" else _NO_OPERATION, origin)
     answering = perform(request)
     headers = origin | {"Content-Type": kind if kind == JSON else "application/json"}
     coding = _coding(request.headers.get("accept-encoding", ""))
@@ -166,9 +166,9 @@ def negotiated(
     return formed
 
 
-def _told(status: int, content: bytes, headers: dict[str, str]) -> HttpAnswer:
-    told = {"x-amzn-RequestId": request_id(), "x-amz-crc32": str(crc32(content)), **headers}
-    return HttpAnswer(status, content, _lines(told))
+def _answer(status: int, content: bytes, headers: dict[str, str]) -> HttpAnswer:
+    lines = {"x-amzn-RequestId": request_id(), "x-amz-crc32": str(crc32(content)), **headers}
+    return HttpAnswer(status, content, _lines(lines))
 
 
 def _lines(headers: dict[str, str]) -> bytes:
@@ -204,13 +204,13 @@ def _coding(accepted: str) -> str | None:
 
 
 def _formed(answer: HttpAnswer, headers: dict[str, str], coding: str | None) -> HttpAnswer:
-    told = dict(line.split(": ", 1) for line in answer.head.decode().splitlines()) | headers
+    lines = dict(line.split(": ", 1) for line in answer.head.decode().splitlines()) | headers
     if coding is not None and len(answer.body) >= _WORTH_PACKING:
         packing = zlib.compressobj(wbits=_WINDOWS[coding])
         answer.body = packing.compress(answer.body) + packing.flush()
         # The checksum covers the bytes that are sent, so it is computed after the compression.
-        told |= {"Content-Encoding": coding, "x-amz-crc32": str(crc32(answer.body))}
-    return HttpAnswer(answer.status, answer.body, _lines(told))
+        lines |= {"Content-Encoding": coding, "x-amz-crc32": str(crc32(answer.body))}
+    return HttpAnswer(answer.status, answer.body, _lines(lines))
 
 
 def unpacked(request: HttpRequest) -> bytes:

@@ -25,11 +25,11 @@ _NO_UNITS = {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
 def description(response: TableResponse, status: str) -> Description:
     """Returns the description of a table with a status; new and removed indexes have their own status."""
     definition, history = response.definition, response.history
-    told = creation(definition)
+    described = creation(definition)
     shown: Description = {
-        "AttributeDefinitions": told["AttributeDefinitions"],
+        "AttributeDefinitions": described["AttributeDefinitions"],
         "TableName": definition.name,
-        "KeySchema": told["KeySchema"],
+        "KeySchema": described["KeySchema"],
         "TableStatus": status,
         "CreationDateTime": history.created,
         "ProvisionedThroughput": _throughput(_units_now(response), history),
@@ -44,7 +44,7 @@ def description(response: TableResponse, status: str) -> Description:
         **table_settings(history.settings, status),
     }
     if definition.stream:
-        shown["StreamSpecification"] = told["StreamSpecification"]
+        shown["StreamSpecification"] = described["StreamSpecification"]
     if history.stream_label is not None:
         shown["LatestStreamLabel"] = history.stream_label
         shown["LatestStreamArn"] = stream_arn(definition.name, history.stream_label)
@@ -101,21 +101,21 @@ def _billing(definition: TableDefinition, history: TableHistory) -> Description:
 
 def _indexes(response: TableResponse, status: str) -> Description:
     before, after = response.before or response.definition, response.definition
-    local = [_index(after, told) for told in creation(after).get("LocalSecondaryIndexes", ())]
+    local = [_index(after, described) for described in creation(after).get("LocalSecondaryIndexes", ())]
     units = {"NumberOfDecreasesToday": 0, **_NO_UNITS}
     found: list[Description] = []
-    earlier = {told["IndexName"]: told for told in creation(before).get("GlobalSecondaryIndexes", ())}
-    for definition, told in (
-        *((after, told) for told in creation(after).get("GlobalSecondaryIndexes", ())),
-        *((before, told) for told in creation(before).get("GlobalSecondaryIndexes", ())),
+    earlier = {described["IndexName"]: described for described in creation(before).get("GlobalSecondaryIndexes", ())}
+    for definition, described in (
+        *((after, described) for described in creation(after).get("GlobalSecondaryIndexes", ())),
+        *((before, described) for described in creation(before).get("GlobalSecondaryIndexes", ())),
     ):
-        name = told["IndexName"]
+        name = described["IndexName"]
         if any(each["IndexName"] == name for each in found):
             continue
-        shown = _index(definition, told)
+        shown = _index(definition, described)
         shown["IndexStatus"] = _index_status(name, before, after, status)
         # While the throughput of an index changes, the earlier one is shown, as for the table.
-        usable = earlier.get(name, told) if before.throughput and after.throughput else told
+        usable = earlier.get(name, described) if before.throughput and after.throughput else described
         shown["ProvisionedThroughput"] = {**units, **usable.get("ProvisionedThroughput", {})}
         shown |= _warm(after.index_throughput(known) if (known := after.index(name)) else None, shown["IndexStatus"])
         shown |= index_settings(response.history.settings, name, shown["IndexStatus"])
@@ -126,10 +126,10 @@ def _indexes(response: TableResponse, status: str) -> Description:
     }
 
 
-def _index(definition: TableDefinition, told: Description) -> Description:
+def _index(definition: TableDefinition, described: Description) -> Description:
     return {
-        **told,
-        "IndexArn": index_arn(definition.name, told["IndexName"]),
+        **described,
+        "IndexArn": index_arn(definition.name, described["IndexName"]),
         "IndexSizeBytes": 0,
         "ItemCount": 0,
     }

@@ -71,8 +71,8 @@ def _time_to_live_set(parameters: Parameters, response: TableResponse, tables: T
 
 def _time_to_live(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     ttl = response.definition.ttl
-    told = {"TimeToLiveStatus": "DISABLED"} if ttl is None else {"TimeToLiveStatus": "ENABLED", "AttributeName": ttl}
-    return {"TimeToLiveDescription": told}
+    state = {"TimeToLiveStatus": "DISABLED"} if ttl is None else {"TimeToLiveStatus": "ENABLED", "AttributeName": ttl}
+    return {"TimeToLiveDescription": state}
 
 
 _UPDATE_TIME_TO_LIVE = Operation(
@@ -260,12 +260,12 @@ def _set_recovery(parameters: Parameters, tables: TableLookup) -> Request:
 def _backups(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     recovery: AnswerBody = {"PointInTimeRecoveryStatus": "DISABLED"}
     if response.definition.point_in_time_recovery:
-        told = response.history.settings.get(RECOVERY, {})
+        state = response.history.settings.get(RECOVERY, {})
         now = time.time()
         recovery = {
             "PointInTimeRecoveryStatus": "ENABLED",
-            "RecoveryPeriodInDays": told.get("days", _RECOVERY_DAYS),
-            "EarliestRestorableDateTime": told.get("since", now),
+            "RecoveryPeriodInDays": state.get("days", _RECOVERY_DAYS),
+            "EarliestRestorableDateTime": state.get("since", now),
             "LatestRestorableDateTime": now,
         }
     return {

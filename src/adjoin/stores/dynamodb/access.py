@@ -246,23 +246,25 @@ class ServiceAccess:
                 threading.Thread(target=self._look_up, args=work, name="adjoin credentials", daemon=True).start()
             return under_way
 
-    def _look_up(self, instead_of: Credentials | None, told: Future[Credentials], resolving: threading.Lock) -> None:
+    def _look_up(
+        self, instead_of: Credentials | None, promised: Future[Credentials], resolving: threading.Lock
+    ) -> None:
         try:
             with resolving:
                 found = self._looked_up(instead_of)
         except BaseException as error:
             # A credential provider is another program or server, and may fail with any exception.
             refusal = error if isinstance(error, AdjoinError) else _not_had(error)
-            self._end(instead_of, told)
-            told.set_exception(refusal)
+            self._end(instead_of, promised)
+            promised.set_exception(refusal)
         else:
-            self._end(instead_of, told)
-            told.set_result(found)
+            self._end(instead_of, promised)
+            promised.set_result(found)
 
-    def _end(self, instead_of: Credentials | None, told: Future[Credentials]) -> None:
+    def _end(self, instead_of: Credentials | None, promised: Future[Credentials]) -> None:
         with self._starting:
             self._renewed = time.monotonic()
-            if self._lookups.get(instead_of, (None,))[0] is told:
+            if self._lookups.get(instead_of, (None,))[0] is promised:
                 del self._lookups[instead_of]
 
     def _looked_up(self, instead_of: Credentials | None) -> Credentials:

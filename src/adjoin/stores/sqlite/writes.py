@@ -230,13 +230,13 @@ class Token:
         if known is None:
             return None
         # The digest has a fixed length, and the units follow it.
-        digest, told = known[: len(self._digest)], known[len(self._digest) :]
+        digest, units_text = known[: len(self._digest)], known[len(self._digest) :]
         if digest != self._digest:
             raise TokenReused(
                 f"the token {self._token!r} was used for another transaction within the last ten minutes;"
                 " use a fresh token for each transaction"
             )
-        units: dict[str, float] = loads(told or b"{}")
+        units: dict[str, float] = loads(units_text or b"{}")
         return units
 
     def remember(self, cursor: apsw.Cursor, units: dict[str, float]) -> None:

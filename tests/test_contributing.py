@@ -1,7 +1,8 @@
-"""The list in CONTRIBUTING.md of every use of another library's private parts: nothing of the source is missing.
+"""What CONTRIBUTING.md and docs/architecture.md say about the tree is true: its modules, their tests, and the list of
+every use of another library's private parts.
 
-What is looked for: names that begin with an underscore and that adjoin does not define, what pydantic and dataclasses
-keep in classes, `exec`, and underscored modules and parameters of others.
+What is looked for as private: names that begin with an underscore and that adjoin does not define, what pydantic and
+dataclasses keep in classes, `exec`, and underscored modules and parameters of others.
 """
 
 from __future__ import annotations
@@ -82,6 +83,51 @@ def test_the_page_has_every_use() -> None:
 
 def test_the_page_names_modules_that_exist() -> None:
     assert [module for _, where in rows() for module in where if not (PACKAGE / f"{module}.py").is_file()] == []
+
+
+# --- the tree ----------------------------------------------------------------------------------
+
+
+def names_of(tree: str) -> set[str]:
+    return set(re.findall(r"[a-z_]+", tree))
+
+
+def top_level() -> list[str]:
+    """The modules and the folders of the package itself."""
+    return sorted(
+        path.stem for path in PACKAGE.iterdir() if not path.name.startswith("__") and path.suffix in ("", ".py")
+    )
+
+
+def test_the_tree_has_every_module_and_folder() -> None:
+    tree = (ROOT / "CONTRIBUTING.md").read_text().partition("```text\n")[2].partition("```")[0]
+    assert [name for name in top_level() if name not in names_of(tree)] == []
+
+
+def test_the_layers_have_every_module_and_folder() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    layers = text.partition("\n## Modules, and which way imports point\n")[2].partition("\n## ")[0]
+    named = {name.partition("/")[0] for name in re.findall(r"`([a-z_/]+)`", layers)}
+    assert [name for name in top_level() if name not in named] == []
+
+
+def test_every_folder_has_tests_where_the_page_says() -> None:
+    """In the folder of the same name, or in a row of the table; what the table names exists."""
+    section = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## Tests\n")[2].partition("\n### ")[0]
+    rows = [line.rpartition(" | ") for line in section.splitlines() if line.startswith("  | ") and "`tests/" in line]
+    listed = {name for source, _, _ in rows for name in re.findall(r"`([^`]+)`", source)}
+    tests = {name for _, _, found in rows for name in re.findall(r"`([^`]+)`", found)}
+    folders = [path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE]
+    names = [str(folder.relative_to(PACKAGE)) for folder in folders]
+    assert [name for name in names if not (ROOT / "tests" / name).is_dir() and not has_row(name, listed)] == []
+    assert [name for name in listed if not (PACKAGE / name).is_dir() and not (PACKAGE / f"{name}.py").is_file()] == []
+    assert [path for path in tests if not (ROOT / path).exists()] == []
+
+
+def has_row(folder: str, listed: set[str]) -> bool:
+    """Whether a folder, or something in it, is in the table; the parts of a folder are tested with it."""
+    parent = folder.rpartition("/")[0]
+    return folder in listed or bool(parent and (ROOT / "tests" / parent).is_dir())
 
 
 def test_a_use_is_found() -> None:
