@@ -29,7 +29,8 @@ demo: $(VENV)/.installed
 
 # Types are checked meanwhile: mypy has one process, and tests that wait leave time for it. What it says comes last.
 TYPES := .mypy_cache/said.txt
-test: lint servers explorer
+test:
+	@$(MAKE) --no-print-directory -j2 lint programs
 	@mkdir -p $(dir $(TYPES))
 	@$(BIN)/mypy >$(TYPES) 2>&1 & types=$$!; \
 	trap 'kill $$types 2>/dev/null; exit 130' INT TERM HUP; \
@@ -52,8 +53,14 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 # Independent implementations of DynamoDB and clients of it that tests run against; once, into build/.
-servers: $(VENV)/.installed-dev
+servers: $(VENV)/.made
 	@$(BIN)/python -m tests.servers.install
+
+# Neither needs what is installed for development, so `make test` gets both while pip installs that. One after the
+# other: each of them gets a Node where there is none.
+.PHONY: programs
+programs: servers
+	@$(MAKE) --no-print-directory explorer
 
 # The page of `adjoin explore`, from the sources in explorer/ into the package; once, until they change.
 explorer: $(VENV)/.made

@@ -77,8 +77,10 @@ def server(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def opened(server: str, servers: Stores) -> Iterator[Opened]:
+def opened(server: str, servers: Stores, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
     """Opens graphs on tables of this test's own; those of one layout have one table."""
+    # Streams of these servers show at once what was written, and nobody writes while the last step waits for more.
+    monkeypatch.setattr("adjoin.verbs._STREAM_LAG", 0.1)
     address, own = servers.address(server), uuid4().hex
     graphs: list[Graph] = []
 
