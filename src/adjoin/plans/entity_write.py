@@ -256,13 +256,16 @@ def entity_put(
     items = written_items(layout, kind, entity)
     read: list[Item | None] = []
     old: Item | None = None
+    is_same: Condition | None = None
     watched = [REVISION]
     if kind.claimed or kind.elements or is_kept_by_reading(layout, kind) or lock is not None:
         response: ItemResponse
         (response,) = yield (Get(layout.table, layout.key_of(items[0]), consistent=True),)
         old = response.item
         read.append(old)
-        wanted = all_of(unchanged(layout, old), wanted, unchangeable(layout, kind, items[0]))
+        # Each item of a symmetric edge has a revision of its own, and one of them was read. Both are written together.
+        is_same = unchanged(layout, old)
+        wanted = all_of(wanted, unchangeable(layout, kind, items[0]))
         if is_kept_by_reading(layout, kind):
             items = tuple(keyed(layout, kind, item | kept_fields(layout, kind, old)) for item in items)
     if lock is not None:
@@ -289,7 +292,11 @@ def entity_put(
             watched.append(STAMP)
     satellites = layout.satellites(kind, items, entity.__dict__)
     satellites += released(layout, kind, old, satellites)
-    puts = [_own_write(layout, kind, item, all_of(wanted, own)) for item, own in zip(items, held, strict=True)]
+    conditions = [is_same, *(None for _ in items[1:])]
+    puts = [
+        _own_write(layout, kind, item, all_of(still, wanted, own))
+        for item, still, own in zip(items, conditions, held, strict=True)
+    ]
     return EntityWrite(puts, beside(layout, satellites, claims), read, entity, watched=watched, more=more)
 
 
