@@ -125,3 +125,37 @@ def test_a_tenant_is_part_of_the_keys() -> None:
         items = scanned(store, "Shared")
     found = infer(described.definition, items, "the test")
     assert found.explained == 3
+
+
+class Essay(Node):
+    id: str
+    tags: Annotated[list[str], Indexed(elements=True)] = []
+
+
+class Quotes(Edge[Essay, Essay], one_target=True, one_source=True):
+    page: int
+
+
+class Twins(Edge[Essay, Essay], one_target=True, symmetric=True):
+    page: int
+
+
+@pytest.mark.parametrize("layout", [AdjacencyList(table="All"), MaterializedGraph(table="All")])
+def test_indexed_elements_and_edges_of_which_a_node_has_one(layout: Any) -> None:
+    essays = [Essay(id=f"e{at}", tags=["all", f"t{at % 2}"] if at else []) for at in range(6)]
+    edges = [model(source="e1", target="e2", page=3) for model in (Quotes, Twins)]
+    table = stored(layout, [*essays, *edges], [Essay, Quotes, Twins])
+    found = infer(*table, "the test")
+    for line in (
+        "    tags: Annotated[list[str], Indexed(elements=True)]",
+        "class Quotes(Edge[Essay, Essay], one_source=True, one_target=True):",
+        "class Twins(Edge[Essay, Essay], symmetric=True, one_target=True):",
+    ):
+        assert line in found.source.replace("one_target=True, one_source=True", "one_source=True, one_target=True")
+    with opened(found.source, table) as (g, module):
+        assert len(module.essays_with_tags(g, "t0")) == 2
+        before = without_revisions(g)
+        g.put_many(list(g.scan()))
+        assert without_revisions(g) == before
+        assert not g.verify("scan").findings
+        assert g.differences() == []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, computed_field
 
 from adjoin import AdjacencyList, Edge, Graph, Index, Indexed, Keys, MaterializedGraph, Node, Unique
 from adjoin import field as compared
@@ -139,6 +139,32 @@ def without_email() -> list[type[Any]]:
     return [Person]
 
 
+def tagged() -> list[type[Any]]:
+    class Person(Node):
+        id: str
+        name: str
+        born: int = 0
+        email: str | None = None
+        tags: Annotated[list[str], Indexed(elements=True)] = Field(default_factory=lambda: ["all"])
+
+    return [Person]
+
+
+def computed() -> list[type[Any]]:
+    class Person(Node):
+        id: str
+        name: str
+        born: int = 0
+        email: str | None = None
+
+        @computed_field  # type: ignore[prop-decorator]
+        @property
+        def full(self) -> Annotated[str, Indexed()]:
+            return f"{self.name} {self.born}"
+
+    return [Person]
+
+
 # --- a class that gains a template in an index --------------------------------------------------
 
 
@@ -251,6 +277,10 @@ CHANGES: dict[str, Version] = {
         lambda g, models: [each for born in range(3) for each in g.find(models[0], compared("born") == born)],
         layout=lambda models: templated(models[0]),
     ),
+    "elements": Version(
+        [Person], tagged(), people, lambda g, models: g.find(models[0], compared("tags").contains("all"))
+    ),
+    "computed": Version([Person], computed(), people, lambda g, models: g.find(models[0], order="full")),
     "symmetric": Version(
         [Person, Knows],
         symmetric(),

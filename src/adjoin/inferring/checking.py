@@ -167,6 +167,8 @@ def _why_not(graph: Graph, module: ModuleType, pattern: Pattern, samples: dict[s
         return ""
     try:
         arguments = [_value(module, entity, path) for path in pattern.takes]
+        if pattern.is_of_element:
+            arguments = [next(iter(each), None) for each in arguments]
         if any(each is None for each in arguments):
             return ""
         found = getattr(module, pattern.name)(graph, *arguments)

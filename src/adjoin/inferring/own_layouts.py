@@ -21,6 +21,7 @@ from adjoin.inferring.grouping import type_attribute_of
 from adjoin.inferring.hints import TEXT, Hint, hint_of, key_hint
 from adjoin.inferring.naming import class_name, field_name, words_of
 from adjoin.inferring.program import FieldSpec, Kind, ModelSpec, Program, quoted
+from adjoin.layouts.indexed_fields import ELEMENTS
 from adjoin.layouts.key_values import key_text, sortable_text, unsorted_text
 from adjoin.layouts.keys import Quoting
 from adjoin.layouts.template_texts import NODE_SORT_KEY
@@ -191,6 +192,9 @@ class _Reading:
         options = [f"label={quoted(found.label)}"] if _label(names[found.label]) != found.label else []
         if found.is_symmetric:
             options.append("symmetric=True")
+        if found.kind == "edge":
+            sides = {"end": "one_target", "source": "one_target", "target": "one_source"}
+            options += [f"{sides[side]}=True" for side in self._unique(found.label) if side in sides]
         if order := self._order(found, [*key, *fields]):
             options.append(f"order={quoted(order)}")
         ends = [" | ".join(sorted(names[label] for label in found.ends[side])) for side in ("source", "target")]
@@ -208,7 +212,9 @@ class _Reading:
     def _class_fields(self, found: _Found) -> list[FieldSpec]:
         left = {key.name for key in self._definition.key_attributes} | {self._type}
         names = dict.fromkeys(name for item in found.items for name in item)
-        indexed, unique = self._indexed(found.label), self._unique(found.label)
+        scopes, unique = self._indexed(found.label), self._unique(found.label)
+        indexed = [name for name in scopes if not name.endswith(ELEMENTS)]
+        elements = [name.removesuffix(ELEMENTS) for name in scopes if name.endswith(ELEMENTS)]
         fields: list[FieldSpec] = []
         for name in names:
             if name in left or name.startswith(ATTRIBUTE):
@@ -218,8 +224,9 @@ class _Reading:
             is_optional, may_be_null = len(values) < len(found.items), any("NULL" in value for value in values)
             if hint is None or hint.tag == "NULL" or (is_optional and may_be_null):
                 continue
-            own = next((each for each in (*indexed, *unique) if each in (name, field_name(name))), None)
-            marks = [mark for mark, marked in (("Indexed()", indexed), ("Unique()", unique)) if own in marked and own]
+            own = next((each for each in (*indexed, *elements, *unique) if each in (name, field_name(name))), None)
+            marked = {"Indexed()": indexed, "Indexed(elements=True)": elements, "Unique()": unique}
+            marks = [mark for mark, names_of in marked.items() if own in names_of and own]
             if "Indexed()" in marks and hint.text.startswith("list["):
                 hint = Hint(f"tuple[{hint.text[5:-1]}, ...]", tag=hint.tag)
             taken = {each.name for each in fields} | {"id"}
@@ -228,7 +235,7 @@ class _Reading:
         return fields
 
     def _indexed(self, label: str) -> list[str]:
-        """The indexed fields of a class, that of the entities' own entries first."""
+        """The indexed fields of a class, that of the entities' own entries first; "tags[]" for elements of "tags"."""
         if self._fields is None:
             return []
         name = self._fields.partition.name

@@ -9,6 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from adjoin.dataclass import dataclass
 from adjoin.inferring.naming import field_name, plural, unused, words_of
@@ -28,6 +29,8 @@ class Pattern:
     """The fields of such an entity that are its arguments, in order."""
     what: str = ""
     """What the pattern is, if it cannot be written."""
+    is_of_element: bool = False
+    """Whether its argument is one element of the field, and not the whole value."""
 
 
 def patterns_of(program: Program) -> list[Pattern]:
@@ -139,6 +142,17 @@ class _Writing:
         for each in (*spec.key, *spec.fields):
             if "Indexed()" in each.marks:
                 yield self._find(spec, "", [each.name])
+            if "Indexed(elements=True)" in each.marks:
+                pattern = self._pattern(
+                    f"{plural(_snake(spec.name))}_with_{each.name}",
+                    spec,
+                    [each.name],
+                    [each.hint.text.partition("[")[2].removesuffix("]")],
+                    f"list[{spec.name}]",
+                    f"return list(g.find({spec.name}, field({quoted(each.name)}).contains({each.name})))",
+                    f"{spec.name} items by an element of {each.name}",
+                )
+                yield replace(pattern, is_of_element=True)
             if "Unique()" in each.marks:
                 yield self._pattern(
                     f"{_snake(spec.name)}_by_{each.name}",

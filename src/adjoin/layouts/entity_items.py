@@ -475,6 +475,10 @@ class EntityItems:
         record = self._keys_of(kind).record
         return None if record.is_absent(name, value) else record.encode_field(name, value)
 
+    def looks_first(self, kind: EntityType) -> bool:
+        """Whether a validator of the class may make fields from attributes that are not theirs."""
+        return self._keys_of(kind).record.looks_first
+
     def decode_field(self, kind: EntityType, name: str, stored: AttributeValue) -> Any:
         """The value of a field that is stored so."""
         return self._keys_of(kind).record.decode_field(name, stored)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PartKind: TypeAlias = Literal["index", "indexed", "unique", "symmetric", "field", "keys"]
 FormPart: TypeAlias = tuple[PartKind, str]
 """A part of a form that items may lack: ("index", "GSI2"), ("indexed", "name"), ("unique", "email"), ("symmetric", ""),
-("field", "full_name") for a field that is computed, or ("keys", "")."""
+("field", "full_name") for a field that the class makes from others, or ("keys", "")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,9 @@ class ItemForm:
     due: frozenset[FormPart] = frozenset()
     """The parts that stored items may lack, until a migration has ended."""
     computed: tuple[str, ...] = field(default=(), compare=False)
-    """The stored fields that the class computes. It is not recorded: what matters is whether `fields` has them."""
+    """The stored fields that the class computes, or that its validators may make from other attributes.
+
+    It is not recorded: what matters is whether `fields` has them."""
 
     def parts(self) -> dict[FormPart, Any]:
         """Everything that an item may lack, each with a value that differs if it is declared differently."""
@@ -223,7 +225,7 @@ class Due:
         if kind is None or filter is None:
             return
         compared = {str(path.steps[0]) for path in paths_in(filter)}
-        self._check(_words(kind), [("field", name) for name in kind.computed if kind.attributes[name] in compared])
+        self._check(_words(kind), [("field", name) for name, stored in kind.attributes.items() if stored in compared])
 
     def check_keys(self, kind: EntityType) -> None:
         """Raises if items of a class may be stored under other keys."""
@@ -263,7 +265,7 @@ _LACKS = {
     "indexed": "may not be indexed by {1!r}",
     "unique": "may not have claimed their {1!r}",
     "symmetric": "may be stored at one of their ends only, because the class was not symmetric before",
-    "field": "may lack their {1!r}, which the class computes",
+    "field": "may lack their {1!r}, which the class makes from other fields",
     "keys": "may be stored under other keys",
 }
 
@@ -288,6 +290,7 @@ def _form(keys: AdjacencyKeys, kind: EntityType, aggregates: Mapping[str, str]) 
     indexed = keys.overloaded
     made = {index.name: _entry(keys, kept, index.keys) for index in keys.indexes if index is not indexed}
     stored = kept.record.stored_names
+    made_of_others = kind.attributes if kept.record.looks_first else kind.computed
     return ItemForm(
         kind.name,
         kind.word,
@@ -302,7 +305,7 @@ def _form(keys: AdjacencyKeys, kind: EntityType, aggregates: Mapping[str, str]) 
             for name, key in sorted(aggregates.items())
             if name.partition(".")[0] == kind.label and kind.whole is kind
         },
-        computed=tuple(name for name in kind.computed if name in stored),
+        computed=tuple(name for name in made_of_others if name in stored),
     )
 
 

@@ -172,11 +172,11 @@ class FieldRecord:
                 f"{kind.name}.{name} is marked Stored(), but it is stored in keys only; write its format into the key "
                 f"template instead, such as {{{name}:%Y-%m-%d}}"
             )
-        self._looks_first = _looks_first(kind.model)
-        self._given = None if self._looks_first else given_validator(kind.model)
+        self.looks_first = _looks_first(kind.model)
+        self._given = None if self.looks_first else given_validator(kind.model)
         self._validate = kind.model.__pydantic_validator__.validate_python
         self._has_load_hook = has_load_hook(kind.model)
-        plain = self.stored_names >= kind.attributes.keys() and kind.expires_at is None and not self._looks_first
+        plain = self.stored_names >= kind.attributes.keys() and kind.expires_at is None and not self.looks_first
         plain = plain and not self._computed and not self._has_load_hook
         self.wire = wire_validator(kind.model, kind.attributes, kind.formats, kind.former) if plain else None
         """The fast path for whole items, if the class has one."""
@@ -286,7 +286,7 @@ class FieldRecord:
             if self._given is not None:
                 made = self._given({given(name): value for name, value in known.items()} | extra)
             else:
-                made = self._validate(extra | known, by_alias=True, by_name=True)
+                made = self._validate(extra | self._as_stored(item, known), by_alias=True, by_name=True)
             self.compute(made)
             if self._has_load_hook:
                 self._loaded(made)
@@ -302,6 +302,15 @@ class FieldRecord:
             # Validators are code of the program and may raise anything. Callers get one error for all of it.
             problems = raised_by_class(error)
             raise InvalidItem(_misfit(self.kind, item, problems), problems) from error
+
+    def _as_stored(self, item: Item, known: dict[str, Any]) -> dict[str, Any]:
+        """The values with the former names of fields under which they are stored, as validators look for them."""
+        found = dict(known)
+        for name, (attribute, *others) in self._read:
+            if others and name in found and attribute not in item:
+                former = next((each for each in others if each in item), name)
+                found[former] = found.pop(name)
+        return found
 
     def _loaded(self, entity: Any) -> None:
         """Calls the hook of the class, which may set what is not stored."""
@@ -393,7 +402,7 @@ class FieldRecord:
             known.setdefault(name, set())
 
     def _extra_in(self, item: Item) -> dict[str, Any]:
-        if not self._extra and not self._looks_first:
+        if not self._extra and not self.looks_first:
             return {}
         return {name: decode(stored) for name, stored in item.items() if self._is_extra(name)}
 

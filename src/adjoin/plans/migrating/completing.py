@@ -212,6 +212,13 @@ def of_fields(
         if value is not None:
             filled[stored] = value
             actions.append(Set(attribute(stored), Value(value)))
+    drops = field_changes.drops.get(kind.word, frozenset())
+    formers = [each for others in kind.former.values() for each in others] if field_changes.renames else []
+    if layout.looks_first(kind) and not {*formers, *drops}.isdisjoint(item):
+        # A validator of the class may make fields from what is removed.
+        for stored, value in made_fields(layout, kind, filled).items():
+            filled[stored] = value
+            actions.append(Set(attribute(stored), Value(value)))
     if field_changes.renames:
         for name, former in ((name, old) for name, others in kind.former.items() for old in others):
             if former not in item:
@@ -222,11 +229,28 @@ def of_fields(
                 actions.append(Set(attribute(stored), Value(item[former])))
             del filled[former]
             actions.append(Remove(attribute(former)))
-    for former in sorted(field_changes.drops.get(kind.word, ())):
+    for former in sorted(drops):
         if former in filled:
             del filled[former]
             actions.append(Remove(attribute(former)))
     return filled, actions
+
+
+def made_fields(layout: BoundLayout, kind: EntityType, item: Item) -> Item:
+    """The fields that an item lacks and that a validator of its class makes from others."""
+    entity = layout.decode(kind, item)
+    if entity is None:
+        return {}
+    found: Item = {}
+    for name, stored in kind.attributes.items():
+        if stored in item or name in layout.rules.maintained(kind):
+            continue
+        info = kind.fields[name]
+        value = layout.encode_stored(kind, name, getattr(entity, name))
+        default = None if info.is_required() else layout.encode_stored(kind, name, info.get_default())
+        if value is not None and value != default:
+            found[stored] = value
+    return found
 
 
 def filled_by(kind: EntityType, name: str, fill: Fill, item: Item) -> Any:
@@ -264,6 +288,10 @@ def entry_actions(layout: BoundLayout, kind: EntityType, item: Item, entity: Any
     plain = (layout.plain_index_keys(kind) | found_by) - managed
     defaults = {name: fresh[name] for name in plain if name in fresh and name not in item}
     defaults |= layout.managed.defaults(kind, item)
+    if layout.looks_first(kind):
+        former = {kind.attributes[name] for name, others in kind.former.items() if not item.keys().isdisjoint(others)}
+        made = made_fields(layout, kind, item)
+        defaults |= {name: value for name, value in made.items() if name not in former}
     return actions + [
         Set(attribute(name), Value(each)) for name, each in sorted(defaults.items()) if "NULL" not in each
     ]

@@ -104,7 +104,9 @@ class Translation:
         kind = self._kinds[type(read)]
         entity = self._entity(read, kind, item)
         made = new.items(entity)
-        own = made[0]
+        # The keys of an edge that hold copied fields are made of the values that it has; those of nodes, of aggregates,
+        # come with what maintenance counts.
+        own = new.with_managed_keys(kind, made[0]) if isinstance(kind, EdgeType) else made[0]
         if lost := [name for name in self._aggregates[kind.model] if name in own]:
             own = {name: value for name, value in own.items() if name not in lost}
         satellites: list[Satellite] = []
