@@ -229,7 +229,7 @@ def test_a_delete_does_not_remove_what_was_made_after_it(g: Graph) -> None:
 
 
 def test_every_step_asks_for_what_the_delete_asks(g: Graph) -> None:
-    """Edges that need transactions of their own go before the node does; none may go if the node is another one then."""
+    """Edges that need transactions of their own go before the node does; none may if it is another one then."""
     fill(g, 40)
     deleting = Process(g, g._delete(HUB, None, only_if=field("code") == "h"), "delete")
     while not deleting.is_about(TransactWrite):
