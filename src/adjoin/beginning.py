@@ -8,17 +8,14 @@ nothing, because they handle their own interrupts.
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-from types import FrameType
 
 INTERRUPTED = 130
 """The exit code of shells for a command that was ended with Ctrl-C: 128 plus the number of SIGINT."""
 _NAMES = ("adjoin", "adjoin.exe")
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _end(number: int, frame: object) -> None:
     # Not an exception: modules that are being imported could catch it. There is nothing to clean up yet.
     os._exit(INTERRUPTED)
 
@@ -32,6 +29,16 @@ def _is_command() -> bool:
     if arguments[:1] != ["-m"]:
         return bool(arguments) and os.path.basename(arguments[0]) in _NAMES
     return sys.orig_argv[-len(arguments)].removeprefix("-m") == "adjoin"
+
+
+try:
+    # They take milliseconds, in which Ctrl-C has no other handling yet.
+    import signal
+    import threading
+except KeyboardInterrupt:
+    if _is_command():
+        os._exit(INTERRUPTED)
+    raise
 
 
 def over() -> None:

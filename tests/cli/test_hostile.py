@@ -64,12 +64,12 @@ def test_interrupted_while_models_are_imported(
 
 
 _INTERRUPTING = """
-import os, signal, sys
+import _signal, os, sys
 
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
         if name == os.environ["INTERRUPTED_AT"]:
-            signal.raise_signal(signal.SIGINT)
+            _signal.raise_signal(_signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupting())
 """
@@ -90,7 +90,7 @@ def interrupted_at(module: str, folder: Path, *command: str) -> subprocess.Compl
     )
 
 
-@pytest.mark.parametrize("module", ["adjoin.aggregates", "pydantic", "adjoin.cli", "adjoin.cli.verify"])
+@pytest.mark.parametrize("module", ["signal", "adjoin.aggregates", "pydantic", "adjoin.cli", "adjoin.cli.verify"])
 def test_interrupted_while_it_is_imported(module: str, tmp_path: Path) -> None:
     script = tmp_path / "adjoin"
     script.write_text(_SCRIPT)

@@ -107,6 +107,20 @@ def test_a_mean_over_all_hops_counts_each_value_once() -> None:
         assert [piece and piece.mean for piece in found] == [29.0, 100.0, 3.0, None, None, None]
 
 
+def test_a_reason_shows_the_value_that_is_no_number() -> None:
+    """Also where it is not the first that is added up: what a piece weighs, and then what is below it."""
+    with Graph(":memory:", [Piece, Has]) as g:
+        (group,) = g._layout.rules.groups
+        (edge,) = g._layout.items(Has(source="a", target="b"))
+        (far,) = g._layout.items(Piece(id="b", weight=5))
+        names = {rule.name: rule.terms[1].attribute or "" for rule in group.rules if not rule.counts}
+        assert names
+        _, aside = contributions(g._layout, group, edge, {**far, **dict.fromkeys(names.values(), {"S": "many"})})
+        assert aside == {
+            name: f"{name} adds up numbers, but {{'S': 'many'}} is not a number; correct the item" for name in names
+        }
+
+
 def test_a_reason_is_what_the_store_said_of_the_items_that_failed() -> None:
     reasons = [
         CancellationReason("None"),

@@ -194,12 +194,12 @@ def test_an_edge_that_is_put_before_its_node_stays(g: Graph, store: SQLiteStore,
 def test_clocks_may_differ_by_a_minute(g: Graph, store: SQLiteStore, clock: Clock) -> None:
     """What was written about when the node was removed is left alone: it may be of the next one."""
     fill(g, clock)
-    for second, page in ((940, "early"), (950, "late")):
+    for second, page in ((940, "early"), (944, "just before"), (945, "a minute"), (950, "late")):
         clock.now = NOW + second
         g.put(Like(source="s", target=page))
     expire(store, clock, 55)
     g.maintain(once=True)
-    assert [edge.target for edge in g.out("s", Like)] == ["late"]
+    assert [edge.target for edge in g.out("s", Like)] == ["a minute", "late"]
 
 
 def test_without_maintain_delete_removes_what_is_left(g: Graph, store: SQLiteStore, clock: Clock) -> None:

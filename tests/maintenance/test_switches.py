@@ -116,6 +116,18 @@ def test_a_switch_takes_a_value_away_that_no_edge_accounts_for(g: Graph) -> None
     assert "works" not in item_of(g)
 
 
+def test_a_switch_removes_the_hidden_attribute_that_a_rule_had_before(g: Graph) -> None:
+    """A count of different nodes has one, which may be large, and the same count without `distinct=` has none."""
+    former, others = {"M": {}}, {"S": "another program's"}
+    key = g._layout.node_key(author(g), "a")
+    actions = tuple(
+        Set(attribute(name), Value(value)) for name, value in (("adjoin:AUTHOR.works", former), ("mine", others))
+    )
+    g._store.execute((Update("adjoin", key, actions),))
+    before_the_switch(g).finish()
+    assert item_of(g).keys() & {"adjoin:AUTHOR.works", "mine"} == {"mine"}
+
+
 def test_a_switch_that_was_done_is_not_done_again(g: Graph) -> None:
     """Two processes finish the same recount. The second one finds no next generation, or the one of another recount."""
     g.put(Wrote(source="a", target="w", pages=3))

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Child, Edge, Graph, Keys, Node, Unique
+from adjoin import AdjacencyList, Child, Edge, Graph, InvalidItem, InvalidModel, Keys, Node, Unique
 from adjoin.plans.deletion import joined_children
+from adjoin.requests import Put
 from adjoin.runner import run
 
 
@@ -87,3 +88,40 @@ def test_children_with_edges_or_unique_values_are_found(layout: AdjacencyList) -
         # Its unique value is free again.
         g.put(Coupon(parent="other", id="1", code="x"))
         assert sorted(type(each).__name__ for each in g.scan()) == ["Coupon", "Likes", "Payment", "Reader", "Wallet"]
+
+
+class Held(Edge[Wallet, Reader], key=("card",)):
+    card: str
+
+
+def test_children_are_found_beside_edges_that_cannot_be_found() -> None:
+    """Whether edges may stay is asked of the delete of the node; here, they are no reason to refuse it."""
+    untold = {"wallet": "{source.id}", "reader": "{target.id}"}
+    layout = AdjacencyList(
+        keys={
+            Wallet: Keys("WALLET#{id}", "#META"),
+            Payment: Keys("PAYMENTS#{parent.id}", "P#{id}"),
+            Held: Keys("HELD#{card}", "#META", attributes=untold),
+        }
+    )
+    with Graph(":memory:", [Wallet, Payment, Refund, Reader, Likes, Held], layout) as g:
+        g.put_many([Wallet(id="w"), Payment(parent="w", id="1"), Wallet(id="v"), Payment(parent="v", id="2")])
+        g.put_many([Reader(id="r"), Likes(source="r", target=("w", "1")), Held(source="w", target="r", card="c")])
+        schema = g._layout.schema
+        assert [id for _, id in run(joined_children(g._layout, schema.node(Wallet), "w"), g._store)] == [("w", "1")]
+        with pytest.raises(InvalidModel, match="Held edges cannot be found"):
+            g.delete(Wallet, "w")
+        assert g.get(Payment, ("w", "1")) is not None, "what fails has changed nothing"
+        g.delete(Wallet, "w", edges="found")
+        assert (g.get(Payment, ("w", "1")), list(g.out("r", Likes))) == (None, [])
+
+
+def test_a_node_of_another_type_is_refused_before_its_children_go() -> None:
+    layout = AdjacencyList(type_attribute="type")
+    with Graph(":memory:", MODELS, layout) as g:
+        g.put_many(ENTITIES)
+        (item,) = g._layout.items(Wallet(id="w"))
+        g._store.execute((Put("adjoin", {**item, "type": {"S": "Purse"}}),))
+        with pytest.raises(InvalidItem, match="Purse"):
+            g.delete(Wallet, "w")
+        assert g.get(Coupon, ("w", "1")) is not None

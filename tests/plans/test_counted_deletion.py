@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Edge, Graph, Indexed, Node, Unique
+from adjoin import ConditionFailed, Edge, Graph, Indexed, Node, Unique, field
 from adjoin.aggregates import Count, Sum
 from adjoin.expressions import Set, Value, attribute
 from adjoin.layouts.interface import OWNER
@@ -226,6 +226,18 @@ def test_a_delete_does_not_remove_what_was_made_after_it(g: Graph) -> None:
     g.put(HUB)
     deleting.finish()
     assert look(g) == (True, 0, 1)
+
+
+def test_every_step_asks_for_what_the_delete_asks(g: Graph) -> None:
+    """Edges that need transactions of their own go before the node does; none may if it is another one then."""
+    fill(g, 40)
+    deleting = Process(g, g._delete(HUB, None, only_if=field("code") == "h"), "delete")
+    while not deleting.is_about(TransactWrite):
+        deleting.step(random.Random(0))
+    g.update(Album, "hub", code="other")
+    with pytest.raises(ConditionFailed):
+        deleting.finish()
+    assert (g.out("hub", OnAlbum).count(), g.get(Album, "hub")) == (40, Album(id="hub", code="other", tracks=40))
 
 
 def test_a_claim_of_another_node_stays(g: Graph) -> None:

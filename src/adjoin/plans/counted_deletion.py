@@ -56,6 +56,10 @@ def delete(
     if below and lock is not None:
         (node,) = yield from get_all([Get(layout.table, layout.node_key(kind, id), consistent=True)])
         refuse_stale(kind, id, node, lock)
+    if below and must_find:
+        # Edges that cannot be found are refused before anything is removed.
+        for each, each_id in [(kind, id), *below]:
+            layout.ranges_around(each, each_id, layout.node_text(each, each_id))
     for child, child_id in below:
         yield from delete(layout, child, child_id, must_find=must_find)
     apart: tuple[EdgeType, ...] = ()

@@ -402,12 +402,14 @@ def joined_children(layout: BoundLayout, kind: NodeType, id: object) -> Plan[lis
     found: list[tuple[NodeType, object]] = []
     if not kinds:
         return found
-    node_key = layout.node_text(kind, id)
+    node_key, own_key = layout.node_text(kind, id), layout.node_key(kind, id)
     own = [layout.collection(kind, id, arriving=False), *layout.ranges_beside(kind, id, must_find=False)]
     pages = Pages((None, _all_in(layout, each)) for each in own if each.access.index is None)
     while read := (yield from pages.next()):
         for item in (item for _, page in read for item in page.items):
             child = None if layout.is_bookkeeping(item) else layout.kind_of(item)
+            if child is None and layout.key_of(item) == own_key:
+                raise another_type(kind, item)
             if isinstance(child, NodeType) and child in kinds and layout.belongs_to(kind, node_key, item, child):
                 found.append((child, layout.id_in(child, layout.text_of(child, item))))
     return found

@@ -110,8 +110,8 @@ def _sum(rule: Rule, ends: Ends) -> AttributeValue | None:
         return None
     if values == _ONCE and times is None:
         return ONE
-    if any("N" not in value for value in values):
-        raise InvalidValue(f"{rule.name} adds up numbers, but {values[0]} is not a number; correct the item")
+    if wrong := [value for value in values if "N" not in value]:
+        raise InvalidValue(f"{rule.name} adds up numbers, but {wrong[0]} is not a number; correct the item")
     if rule.counts and ends.value(rule.terms[0]) is not None:
         values[0] = ONE
     if times is not None:

@@ -51,13 +51,28 @@ class _Driver:
         except BaseException as error:
             # A signal handler may raise any exception anywhere, also where the loop does not expect one.
             self.is_broken = not task.done() or not isinstance(error, Exception)
+            self._leave()
             if task.done() and not task.cancelled():
                 task.exception()
             raise
 
+    def _leave(self) -> None:
+        """Ends the run of the loop, if an interrupt came just before the loop itself did: between two of its lines.
+
+        Otherwise this thread would have a running loop for ever, on which nothing runs.
+        """
+        if asyncio._get_running_loop() is self._loop:
+            asyncio._set_running_loop(None)
+        if self._loop.is_running():
+            self._loop.__dict__["_thread_id"] = None
+
     def close(self) -> None:
         try:
-            self._loop.run_until_complete(self._end())
+            try:
+                self._loop.run_until_complete(self._end())
+            except RuntimeError:
+                # A call that was interrupted as it began has left a callback that stops the loop, once.
+                self._loop.run_until_complete(self._end())
         finally:
             # Do not wait for its threads: an address lookup may take longer than any deadline. They end by themselves.
             self._loop.close()
