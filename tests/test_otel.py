@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -145,6 +146,9 @@ def test_on_dynamodb_for_the_whole_process(traced: Traced, servers: Stores) -> N
     names = [span.name for span in traced.found]
     assert {"CreateTable traced", "PutItem traced", "DeleteTable traced"} <= {*names}
     assert {attributes(span)["db.system.name"] for span in traced.found} == {"aws.dynamodb"}
+    address = urlsplit(servers.address("ministack"))
+    places = {(attributes(span)["server.address"], attributes(span)["server.port"]) for span in traced.found}
+    assert places == {(address.hostname, address.port)}
 
 
 def test_the_duration_of_operations(traced: Traced) -> None:

@@ -126,7 +126,8 @@ def refuse_unread(entity: BaseModel, *names: str) -> None:
 
 def read_args(entity: BaseModel) -> list[tuple[str | None, Any]]:
     """What the repr of an instance shows that was read with `only=`; empty for another."""
-    return [(name, entity.__dict__[name]) for name in entity.__dict__.get(ONLY_READ, ())]
+    values = entity.__dict__
+    return [(name, values[name]) for name in type(entity).model_fields if name in values] if ONLY_READ in values else []
 
 
 _ID = ("id",)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from adjoin.errors import AdjoinError, MissingExtra
 from adjoin.requests import Consumed, Get, PageResponse, Query, Request, Response, Scan
@@ -74,6 +75,10 @@ def _common(round: WatchedRound, outline: RequestOutline) -> dict[str, Any]:
         "db.system.name": round.system or "aws.dynamodb",
         "db.operation.name": outline.operation,
     }
+    if round.server is not None:
+        place = urlsplit(f"//{round.server}")
+        found["server.address"] = place.hostname
+        found |= {} if place.port is None else {"server.port": place.port}
     if len(outline.tables) == 1:
         found["db.collection.name"] = outline.tables[0]
     if round.error is not None:

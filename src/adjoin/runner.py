@@ -72,7 +72,7 @@ def run(plan: Plan[T], store: Store) -> T:
     # Looked up here, so that a call that nobody watches does not pass through another module.
     is_watched = rehearsal is None and bool(WATCHERS.get() or EVERYWHERE or LOG.isEnabledFor(DEBUG))
     if is_watched:
-        plan = watched(plan, watching(), getattr(store, "system", None))
+        plan = watched(plan, watching(), store)
     try:
         requests = next(plan)
         while True:
@@ -98,7 +98,7 @@ async def run_async(plan: Plan[T], store: AsyncStore) -> T:
     # Looked up here, so that a call that nobody watches does not pass through another module.
     is_watched = rehearsal is None and bool(WATCHERS.get() or EVERYWHERE or LOG.isEnabledFor(DEBUG))
     if is_watched:
-        plan = watched(plan, watching(), getattr(store, "system", None))
+        plan = watched(plan, watching(), store)
     try:
         requests = next(plan)
         while True:

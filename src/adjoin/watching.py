@@ -100,6 +100,8 @@ class WatchedRound:
     requests: tuple[Request, ...]
     system: str | None = None
     """The database as OpenTelemetry names it: "aws.dynamodb" or "sqlite"; None for a store that does not say."""
+    server: str | None = None
+    """Where the database is, such as "127.0.0.1:8000"; None for a file."""
     started: float = field(default_factory=time.time)
     """When the requests were sent, as seconds since 1970."""
     seconds: float | None = None
@@ -249,11 +251,12 @@ def watching() -> tuple[Watcher, ...]:
 # --- telling -----------------------------------------------------------------------------------
 
 
-def watched(plan: Plan[T], watchers: Sequence[Watcher], system: str | None) -> Plan[T]:
-    """Returns a plan that does the same, and tells watchers of each round.
+def watched(plan: Plan[T], watchers: Sequence[Watcher], store: object) -> Plan[T]:
+    """Returns a plan that does the same, and tells watchers of each round on a store.
 
     A hook's error is not the store's, so the plan within does not see it.
     """
+    system, server = getattr(store, "system", None), getattr(store, "server", None)
     go_on: Callable[[], Sequence[Request]] = partial(next, plan)
     while True:
         try:
@@ -261,7 +264,7 @@ def watched(plan: Plan[T], watchers: Sequence[Watcher], system: str | None) -> P
         except StopIteration as done:
             result: T = done.value
             return result
-        round = WatchedRound(tuple(requests), system)
+        round = WatchedRound(tuple(requests), system, server)
         notified: list[Watcher] = []
         try:
             for watcher in watchers:

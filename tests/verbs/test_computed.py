@@ -21,6 +21,7 @@ from adjoin import (
     InvalidValue,
     MaterializedGraph,
     Node,
+    NotRead,
     Stored,
     Sum,
     Unique,
@@ -294,7 +295,10 @@ def test_what_changes_without_the_class_is_no_base_for_them() -> None:
 
 def test_an_instance_that_was_read_in_part_can_be_shown(g: Any) -> None:
     g.put(Person(id="a", first="Ann"))
-    assert repr(g.get(Person, "a", only=["visits"])) == "Person(id='a', visits=0)"
+    some = g.get(Person, "a", only=["visits"])
+    assert repr(some) == "Person(id='a', visits=0)"
+    with pytest.raises(NotRead):
+        some.model_dump()
 
 
 class Bare(Node, label="P"):

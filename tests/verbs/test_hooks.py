@@ -72,8 +72,10 @@ def test_each_write_of_an_instance_calls_it_once(g: Any) -> None:
 
 
 def test_an_upsert_that_makes_one_calls_it_and_update_does_not(g: Any) -> None:
-    assert g.upsert(User, "a", name="Ann").slug == "ann"
-    assert g.upsert(User, "a", name="Anna").slug == "ann"
+    for name, requests in (("Ann", 2), ("Anna", 1)):
+        with g.meter() as meter:
+            assert g.upsert(User, "a", name=name).slug == "ann"
+        assert meter.requests == requests
     assert g.update(User, "a", puts=field("puts") + 1).puts == 2
     with g.transaction() as t:
         t.upsert(User, "b", name="Ben")

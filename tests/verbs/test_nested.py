@@ -166,6 +166,37 @@ def test_messages_say_how_a_change_is_written(g: Any) -> None:
         g.update(Counter, "c", field("counts.a").set("many"))
 
 
+class Heap(Node):
+    id: str
+    homes: list[Address] = []
+    home: Address = Address(city="")
+    rows: dict[str, list[str]] = {}
+    words: list[str] = []
+
+
+@pytest.mark.parametrize("verb", ["update", "upsert"])
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([field("homes").add(["x"])], "Heap.homes is .*, and add changes sets only; use another change"),
+        ([field("rows.a").add(["x"])], "Heap.rows.a is .*, and add changes sets only"),
+        ([field("home").discard(["x"])], "Heap.home is .*, and discard changes lists and sets only"),
+        ([field("home.city").append("x")], "Heap.home.city is '.*', and append changes lists only"),
+        ({"words": field("home").add(["x"])}, "Heap.home is .*, and add changes sets only"),
+    ],
+)
+def test_elements_are_those_of_lists_and_sets(verb: str, changes: Any, words: str) -> None:
+    """A list keeps its order, and a value of another type does not lose what it is."""
+    with Graph(":memory:", [Heap]) as g:
+        heap = Heap(id="h", homes=[Address(city="Oslo")], home=Address(city="Oslo"), rows={"a": ["z", "b", "z"]})
+        g.put(heap)
+        with pytest.raises(InvalidValue, match=words):
+            getattr(g, verb)(Heap, "h", *changes) if isinstance(changes, list) else getattr(g, verb)(
+                Heap, "h", **changes
+            )
+        assert g.get(Heap, "h") == heap
+
+
 def test_upsert_takes_them_too(g: Any) -> None:
     assert g.upsert(Counter, "new", field("counts.a") + 1).counts == {"a": 1}
     assert g.upsert(Counter, "new", field("counts.a") + 1, field("words").append("x")).counts == {"a": 2}

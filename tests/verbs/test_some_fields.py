@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -131,9 +132,12 @@ def test_what_was_not_read_is_not_written(g: Any) -> None:
     assert g.update(ann, name="Anna").age == 30, "it names its node"
     assert g.get(ann).name == "Anna"
     assert g.delete(g.edge(Follows, "a", "b", since=1, only=["since"])) is True
-    again = copy.deepcopy(ann)
-    assert unread(again, "age")
-    assert again == ann != g.get(User, "a")
+    for again in (copy.deepcopy(ann), copy.copy(ann), ann.model_copy(), pickle.loads(pickle.dumps(ann))):
+        assert unread(again, "age")
+        assert again == ann != g.get(User, "a")
+    assert ann.model_dump() == dict(ann) == {"id": "a", "name": "Ann"}
+    ann.age = 31
+    assert (ann.age, repr(ann)) == (31, "User(id='a', name='Ann', age=31)")
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ class ReadOnlyStore:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.system: str | None = getattr(store, "system", None)
+        self.server: str | None = getattr(store, "server", None)
 
     def execute(self, requests: Sequence[Request]) -> list[Response]:
         for request in requests:

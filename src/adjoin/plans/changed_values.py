@@ -18,7 +18,7 @@ from adjoin.fields import RelativeChange
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.plans.steps.conditions import check_amount
-from adjoin.plans.steps.nested import applied, without
+from adjoin.plans.steps.nested import applied, with_elements
 from adjoin.values import Item, encode, exact_sum
 
 _COMPARED = {">": gt, ">=": ge, "<": lt, "<=": le}
@@ -89,12 +89,8 @@ def worked_out(kind: EntityType, field: str, stored: Any, change: RelativeChange
             check_amount(kind, field, operand)
             amount = _number(operand)
             return _sum(kind, field, stored, amount if change.operator == "+" else amount.copy_negate())
-        case "append":
-            return [*(stored or ()), *operand]
-        case "add":
-            return {*(stored or ()), *operand}
-        case "discard":
-            return without(stored, operand)
+        case "append" | "add" | "discard":
+            return with_elements(f"{kind.name}.{change.field}", stored, change)
         case "within":
             return applied(kind, field, stored, operand)
     raise AssertionError(f"{change.operator} of a whole field is a value")

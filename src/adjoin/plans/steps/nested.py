@@ -26,6 +26,8 @@ _MOST_ELEMENTS = 400 * KB
 """More elements than an item of 400 KB can hold. DynamoDB refuses positions far beyond that."""
 _IN_PLACE = ("set", "remove", "+", "-", "append")
 """What DynamoDB can do with one element, without knowing it."""
+_CHANGES = {"append": "lists", "add": "sets", "discard": "lists and sets"}
+"""What can be given or lose elements."""
 
 
 def collected(call: str, named: Mapping[str, Any], given: Sequence[RelativeChange]) -> dict[str, Any]:
@@ -167,22 +169,31 @@ def _leaf(place: str, value: Any, change: RelativeChange) -> Any:
             return operand
         case "remove":
             return _GONE
-        case "append":
-            return [*(value or ()), *operand]
-        case "add":
-            return {*(value or ()), *operand}
-        case "discard":
-            return without(value, operand)
+        case "append" | "add" | "discard":
+            return with_elements(place, value, change)
         case "+" | "-":
             return _sum(place, value, operand if change.operator == "+" else _negative(place, operand))
     raise AssertionError(f"{change.operator} is not a change of one value")
 
 
-def without(value: Any, elements: set[Any]) -> Any:
-    """A set or a list without some elements."""
-    if isinstance(value, list | tuple):
-        return [each for each in value if not any(each == other for other in elements)]
-    return {*(value or ())} - elements
+def with_elements(place: str, value: Any, change: RelativeChange) -> Any:
+    """A list or a set with more elements or with fewer; None counts as an empty one."""
+    elements: Any = change.operand
+    match change.operator, value:
+        case _, None:
+            return type(elements)() if change.operator == "discard" else elements
+        case "append", list() | tuple():
+            return [*value, *elements]
+        case "add", set() | frozenset():
+            return {*value, *elements}
+        case "discard", set() | frozenset():
+            return {*value} - elements
+        case "discard", list() | tuple():
+            return [each for each in value if not any(each == other for other in elements)]
+    raise InvalidValue(
+        f"{place} is {shown(value)}, and {change.operator} changes {_CHANGES[change.operator]} only; use another "
+        f"change, or set {place} as a whole"
+    )
 
 
 def _negative(place: str, amount: Any) -> Any:

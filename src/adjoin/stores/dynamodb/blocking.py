@@ -198,6 +198,7 @@ class DynamoDBStore:
         deadline: float = DEADLINE,
     ) -> None:
         access = ServiceAccess(region, endpoint, profile)
+        self.server = access.table_endpoint.host
         streams = SharedStreams()
         keys: dict[str, tuple[KeyAttribute, ...]] = {}
         self._drivers = _Drivers(

@@ -380,6 +380,7 @@ class AsyncDynamoDBStore:
         keys: dict[str, tuple[KeyAttribute, ...]] | None = None,
     ) -> None:
         self._access = access or ServiceAccess(region, endpoint, profile)
+        self.server = self._access.table_endpoint.host
         self._limits = (connections, timeout, deadline)
         self._streams = streams or SharedStreams()
         self._keys = {} if keys is None else keys
