@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjoin.entity_types import AnyEdge, EdgeType, Entity, NodeType
 from adjoin.field_types import may_be_none
+from adjoin.late import later
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, rest_of
-from adjoin.layouts.far_ends import far_reader
 from adjoin.layouts.interface import Index
 from adjoin.layouts.keys import Part, Template
 from adjoin.layouts.ranges import EdgeAccess, SortField
@@ -21,6 +21,11 @@ from adjoin.layouts.shard_numbers import ShardedTemplate
 from adjoin.layouts.templates import AdjacencyKeys
 from adjoin.model import Edge
 from adjoin.values import Item
+
+if TYPE_CHECKING:
+    from adjoin.layouts import far_ends
+else:
+    far_ends = later("adjoin.layouts.far_ends")
 
 
 class AdjacencyAccesses:
@@ -254,7 +259,7 @@ class AdjacencyAccesses:
             return None
         side = "target" if access is self.leaving[kind.model] else "source"
         layout = self._keys.layout
-        read = far_reader(keys, layout.partition_key, layout.sort_key or "", side, access.decode)
+        read = far_ends.far_reader(keys, layout.partition_key, layout.sort_key or "", side, access.decode)
         return None if read is None else replace(access, decode=read)
 
     def _sort_field(self, index: Index, keys: EdgeKeys) -> SortField | None:
