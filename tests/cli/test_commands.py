@@ -294,7 +294,10 @@ def test_results_of_other_commands_in_json(single: str, tmp_path: Path, capsys: 
         (["show", "{folder}"], "directory"),
         (["show", "{folder}/text"], "not an adjoin file"),
         (["changes", "{file}", "--table", "Education", "--after", "x"], "not a position"),
-        (["export", "{file}", "{folder}/text", "--table", "Education"], "an export of a table is a folder"),
+        (
+            ["export", "{file}", "{folder}/text", "--table", "Education"],
+            "is a file, and an export of a table is a folder",
+        ),
     ],
 )
 def test_errors_are_one_line(

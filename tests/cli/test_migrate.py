@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -147,6 +148,19 @@ def test_what_is_due_is_told_done_and_ended(folder: Folder) -> None:
     assert "nothing is due any more" in done.out
     assert folder.migrate("old.db", "second:PLAIN").status == 0
     assert folder.count("old.db") == (7, 7)
+
+
+def test_the_same_as_json(folder: Folder) -> None:
+    folder.fill(2)
+    dry = folder.migrate("old.db", "second:PLAIN", "--dry-run", "--json")
+    plan = json.loads(dry.out)
+    assert (dry.status, plan["due"], plan["exact"], plan["items"]) == (1, True, True, 4)
+    assert any(step.startswith("migrate: ") for step in plan["steps"])
+    assert plan["rcu"] > 0
+    done = folder.migrate("old.db", "second:PLAIN", "--finish", "--json")
+    report = json.loads(done.out)
+    assert (done.status, report["ended"], report["written"], report["refused"]) == (0, True, 4, [])
+    assert json.loads(folder.migrate("old.db", "second:PLAIN", "--dry-run", "--json").out)["due"] is False
 
 
 def test_into_another_file(folder: Folder) -> None:

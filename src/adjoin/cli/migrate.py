@@ -6,12 +6,13 @@ The exit status is 0 if nothing is due any more, 1 if the migration has not ende
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from adjoin import AdjacencyList, MigrationReport
+from adjoin import AdjacencyList, MigrationPlan, MigrationReport
 from adjoin.cli import batch
 from adjoin.cli.command import Command, imported, layout_in, meant, models_in
 from adjoin.cli.drawing import ProgressLine, counted, duration
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--segments", metavar="N", type=_segments, default=1, help="read N parts of the table side by side (default: 1)"
     )
+    parser.add_argument("--json", action="store_true", help="print the result as a JSON object")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     # A migration is for all tenants of a table.
     parser.set_defaults(tenant=None)
@@ -83,12 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     with batch.opened(arguments) as graph, _target(arguments) as into:
         if arguments.dry_run:
             plan = graph.migrate(dry_run=True, into=into, fill=fill, drop=arguments.drop)
-            for difference in plan.differences:
-                print(difference)
-            print(plan)
-            if plan:
-                about = "" if plan.is_exact else "about "
-                print(f"in all: {about}{_cost(plan.rcu, plan.wcu)}")
+            print(_json_plan(plan) if arguments.json else _plan_text(plan))
             return LEFT if plan else 0
         line = ProgressLine(sys.stderr)
         with stoppable() as stop:
@@ -113,6 +110,9 @@ def run(arguments: argparse.Namespace) -> int:
                 )
             finally:
                 line.close()
+    if arguments.json:
+        print(_json_report(report))
+        return 0 if report.ended else LEFT
     for refusal in report.refused:
         print(f"not {'moved' if into else 'completed'}: {refusal}")
     came = "were written meanwhile" if into else "came from older programs"
@@ -138,6 +138,43 @@ def _fill(arguments: argparse.Namespace) -> dict[str, Any]:
             raise NotFound(f"the module {module.__name__} has no function {name!r}; {meant(name, tuple(functions))}")
         found[filled] = functions[name]
     return found
+
+
+def _plan_text(plan: MigrationPlan) -> str:
+    lines = [*map(str, plan.differences), str(plan)]
+    if plan:
+        lines.append(f"in all: {'' if plan.is_exact else 'about '}{_cost(plan.rcu, plan.wcu)}")
+    return "\n".join(lines)
+
+
+def _json_plan(plan: MigrationPlan) -> str:
+    told = {
+        "due": bool(plan),
+        "differences": [*map(str, plan.differences)],
+        "steps": [*map(str, plan.steps)],
+        "refused": [*map(str, plan.refused)],
+        "items": plan.items,
+        "exact": plan.is_exact,
+    }
+    return json.dumps({**told, **_json_cost(plan)})
+
+
+def _json_report(report: MigrationReport) -> str:
+    told = {
+        "ended": report.ended,
+        "stage": report.stage,
+        "read": report.read,
+        "written": report.written,
+        "refused": [*map(str, report.refused)],
+        "older_writes": report.older_writes,
+        "others": report.others,
+        "seconds": report.seconds,
+    }
+    return json.dumps({**told, **_json_cost(report)})
+
+
+def _json_cost(of: MigrationPlan | MigrationReport) -> dict[str, float]:
+    return {"rcu": of.rcu, "wcu": of.wcu, "dollars": dollars(of.rcu, of.wcu)}
 
 
 @contextmanager
