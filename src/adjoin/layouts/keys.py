@@ -250,6 +250,14 @@ class Template:
     def __str__(self) -> str:
         return "".join(piece if isinstance(piece, str) else f"{{{piece.name}}}" for piece in self.pieces)
 
+    @property
+    def with_transforms(self) -> str:
+        """The template with its transforms, for messages."""
+        return "".join(
+            piece if isinstance(piece, str) else f"{{{':'.join(filter(None, (piece.name, piece.transform.name)))}}}"
+            for piece in self.pieces
+        )
+
     def _inside(self, part: Part) -> str:
         """The pattern of the text of a part."""
         if part.among:

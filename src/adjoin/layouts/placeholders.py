@@ -116,11 +116,18 @@ def _check_plain(kind: EntityType, part: Part, plain: type) -> None:
             f"{kind.name}.{part.name} is a {plain.__name__}, which cannot be part of a key; use text, a whole number, "
             f"a Decimal, a date or a UUID"
         )
-    if part.transform.numbers is int and not issubclass(plain, int | Enum):
+    if part.transform.numbers is int and not _is_whole(plain):
         raise InvalidModel(
             f"{kind.name}.{part.name} is not a whole number, so {{{part.name}:{part.transform.name}}} has no meaning; "
             f"write {{{part.name}}}, or give the field the type int"
         )
+
+
+def _is_whole(plain: type) -> bool:
+    """Whether the values of a type are whole numbers; an Enum may have them as the values of its members."""
+    if issubclass(plain, Enum):
+        return all(isinstance(member.value, int) for member in plain)
+    return issubclass(plain, int)
 
 
 def unknown_placeholder(kind: EntityType, part: Part, template: str, known: list[str]) -> InvalidModel:

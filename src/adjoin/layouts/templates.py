@@ -284,6 +284,7 @@ class AdjacencyKeys(TemplateCompiler):
             explained=self._explained(kind, compiled),
             rest=tuple(rest),
             is_apart=is_apart,
+            also_stored=self._also_stored(kind, record, in_keys),
         )
         is_by_field = target_field in told and target_field in names
         sides = [side for side in ("source", "target") if not {*names}.issuperset(made.end_parts(side))]
@@ -297,6 +298,11 @@ class AdjacencyKeys(TemplateCompiler):
             if any(self.nodes[each.model].takes_less_than(side, [partition, sort, *told_by]) for each in end.classes)
         )
         return replace(made, loose=loose, stricter=stricter)
+
+    def _also_stored(self, kind: EdgeType, record: FieldRecord, in_keys: Collection[str]) -> tuple[str, ...]:
+        plain, left_out = self._plain_keys(kind), self.texts.keys_of(kind).only_in_keys
+        names = [name for name in dict.fromkeys(in_keys) if kind.attributes[name] in plain]
+        return tuple(name for name in names if name not in left_out and name not in record.stored_names)
 
     def _met_by(self, sources: Sequence[NodeKeys], sort: Template) -> tuple[NodeType, ...]:
         nodes = self.nodes.values()
