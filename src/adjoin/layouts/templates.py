@@ -258,7 +258,8 @@ class AdjacencyKeys(TemplateCompiler):
             self._check_rest(kind, sort, rest, kind.source, "source")
         names = [part.name for part in (*partition.parts, *sort.parts)]
         in_keys = [name for name in names if name in kind.attributes]
-        if missing := [name for name in kind.key if name not in in_keys]:
+        missing = [name for name in kind.key if name not in in_keys]
+        if missing := missing + [name for name in kind.key_parts if name not in names]:
             raise InvalidModel(
                 f"{kind.name} has the key field {missing[0]!r}, but {_last(partition, sort)} does not contain it; "
                 f"add {{{missing[0]}}} to the template"
@@ -313,11 +314,13 @@ class AdjacencyKeys(TemplateCompiler):
         kind, parts = keys.kind, {*keys.end_parts(side)}
         are_both = side == "source" and bool(keys.sort.pieces)
         where = f"the keys {keys.partition} and {keys.sort}" if are_both else _last(keys.partition, keys.sort, "the")
-        if not kind.key or kind.symmetric:
+        if not (kind.key or kind.key_parts) or kind.symmetric:
             verb = "do" if are_both else "does"
+            some = [part for part in keys.end_parts(side) if part in (*keys.partition.names, *keys.sort.names)]
+            more = f", or say that this is enough, with key={(*some,)!r} of the class" if some else ""
             raise InvalidModel(
                 f"{where} of {kind.name} {verb} not contain its {side}, so edges to different nodes "
-                f"would overwrite each other; add {{{side}}} to the template"
+                f"would overwrite each other; add {{{side}}} to the template{'' if kind.symmetric else more}"
             )
         found = {name: each for name, each in keys.index_keys.items() if each.names and {*each.names} <= parts}
         if {part for each in found.values() for part in each.told} != parts:
