@@ -7,6 +7,7 @@ of a class have: all keys of an index that an item is in, and none of another.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
@@ -63,7 +64,7 @@ class NodeKeys:
         """Refuses an id outside the bounds of its field, which no validator has seen: its key may be another's."""
         for part in self.bounded:
             value = values[part.name]
-            if isinstance(value, int) and not part.holds(value):
+            if isinstance(value, int | dt.datetime) and not part.holds(value):
                 bounds = [] if part.least is None else [f"at least {part.least}"]
                 bounds += [] if part.most is None else [f"at most {part.most}"]
                 raise InvalidKey(f"{self.kind.name}.{part.name} must be {' and '.join(bounds)}, got {value}")
@@ -81,7 +82,7 @@ class NodeKeys:
 
     @cached_property
     def bounded(self) -> tuple[Part, ...]:
-        """The parts of the id that are whole numbers with bounds."""
+        """The parts of the id that have bounds: whole numbers and moments."""
         parts = (*self.partition.parts, *self.sort.parts)
         return tuple(part for part in parts if part.least is not None or part.most is not None)
 
