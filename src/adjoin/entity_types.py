@@ -452,6 +452,8 @@ class EdgeType(EntityType):
     """Whether a source has at most one edge of the class."""
     one_source: bool = False
     """Whether a target has at most one edge of the class."""
+    key_parts: tuple[str, ...] = ()
+    """The parts of the ids at its ends that distinguish an edge at its source, where no key has the whole ids."""
     union: EdgeType | None = field(default=None, repr=False, compare=False)
     """For a variant, the class that it is one of."""
 

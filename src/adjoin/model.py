@@ -98,6 +98,8 @@ class Declaration:
     label: str
     key: tuple[str, ...] = ()
     """For a node, the fields of its id; for an edge, the fields that distinguish edges between the same two nodes."""
+    key_parts: tuple[str, ...] = ()
+    """For an edge, the parts of the ids at its ends that distinguish it at its source, such as "target.slug"."""
     order: str | None = None
     symmetric: bool = False
     one_target: bool = False
@@ -494,9 +496,12 @@ class Edge(BaseModel, Generic[SourceT, TargetT], metaclass=EdgeMeta):
         _refuse_keywords(cls, config, "label, key, order, symmetric, one_target, one_source")
         super().__init_subclass__()
         base = getattr(cls, "__declaration__", Declaration(""))
+        given = (*base.key, *base.key_parts) if key is None else (key,) if isinstance(key, str) else tuple(key)
+        parts = tuple(name for name in given if isinstance(name, str) and name.startswith(("source.", "target.")))
         cls.__declaration__ = Declaration(
             label=_upper_snake(cls.__name__) if label is None else label,
-            key=base.key if key is None else (key,) if isinstance(key, str) else tuple(key),
+            key=tuple(name for name in given if name not in parts),
+            key_parts=parts,
             order=base.order if order is None else order,
             symmetric=base.symmetric if symmetric is None else symmetric,
             one_target=base.one_target if one_target is None else one_target,

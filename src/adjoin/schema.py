@@ -324,6 +324,10 @@ def _edge_type(model: type[AnyEdge], source: NodeType, target: NodeType) -> Edge
                     f"alone, so name fields that are given"
                 )
             _check_key_type(model, name, f"the {role} field")
+    parts = [f"{side}.{name}" for side, end in (("source", source), ("target", target)) for name in end.parts]
+    for name in declared.key_parts:
+        if name not in parts:
+            raise InvalidModel(f"key={name!r}: " + unknown_field(model.__name__, name, parts, "part of an id"))
     if declared.symmetric and source is not target:
         raise InvalidModel(
             f"{model.__name__} is symmetric but joins {source.name} to {target.name}; "
@@ -340,6 +344,7 @@ def _edge_type(model: type[AnyEdge], source: NodeType, target: NodeType) -> Edge
         declared.symmetric,
         declared.one_target,
         declared.one_source,
+        declared.key_parts,
     )
     _check_marks(kind)
     return kind

@@ -73,8 +73,13 @@ class _Indexing(_Searching[Any]):
         return self._sorted("begins_with", prefix)
 
     def between(self, low: Any, high: Any) -> Self:
-        """Returns the query with only the items whose sort key is between two values, both included."""
-        return self._sorted("between", low, high)
+        """Returns the query with only the items whose sort key is between two values, both included.
+
+        None leaves that side open.
+        """
+        if low is None:
+            return self if high is None else self._sorted("<=", high)
+        return self._sorted(">=", low) if high is None else self._sorted("between", low, high)
 
     def _sorted(self, operator: SortOperator, *values: Any) -> Self:
         return self._with(_question=self._question.sorted_by(self._context.layout, operator, values))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -336,7 +336,15 @@ def test_an_index_is_read_whatever_the_class(g: Graph) -> None:
     assert {each.id for each in opened} == {
         each.id for each in ORDERS if each.status == "open" and each.created.date() == dt.date(2026, 1, 3)
     }
-    assert [each.number for each in g.index("ByNumber").partition("c1").between(3, 9)] == [4, 6, 7, 9]
+    by_number = g.index("ByNumber").partition("c1")
+    assert [each.number for each in by_number.between(3, 9)] == [4, 6, 7, 9]
+    assert [each.number for each in by_number.between(7, None)] == [each for each in numbers(by_number) if each >= 7]
+    assert [each.number for each in by_number.between(None, 7)] == [each for each in numbers(by_number) if each <= 7]
+    assert numbers(by_number.between(None, None)) == numbers(by_number)
+
+
+def numbers(found: Iterable[Any]) -> list[int]:
+    return [each.number for each in found]
 
 
 def test_an_index_is_read_with_an_event_loop() -> None:

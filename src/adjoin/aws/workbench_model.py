@@ -123,7 +123,10 @@ def workbench(
     check_table(table)
     check_definition(table)
     if local := [index.name for index in table.indexes if index.local]:
-        raise InvalidValue(f"the index {local[0]} is local, and NoSQL Workbench does not support local indexes")
+        raise InvalidValue(
+            f"the index {local[0]} is local, and NoSQL Workbench does not support local indexes; pass a definition "
+            f"without this index"
+        )
     if several := [index.name for index in table.indexes if index.is_multi_attribute]:
         raise InvalidValue(
             f"the index {several[0]} has a key of several attributes, and a data model of NoSQL Workbench has one "

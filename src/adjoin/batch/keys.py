@@ -22,7 +22,7 @@ from adjoin.entity_types import CountedType, EdgeType, EntityType, NodeType
 from adjoin.field_types import plain_type
 from adjoin.formats import EPOCHS, DateFormat, EpochFormat, Format, date_format
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.key_values import spellings
+from adjoin.layouts.key_values import key_text, spellings
 from adjoin.layouts.keys import SEPARATOR, Part, Quoting, Template
 from adjoin.layouts.template_texts import JOINT
 from adjoin.values import MAX_EXPONENT, MIN_EXPONENT
@@ -89,10 +89,11 @@ def _is_value(part: Part, key: ir.StringValue) -> ir.BooleanValue:
         unit = dt.timedelta(seconds=1) // EPOCHS[part.transform.format.name][0]
         number, (first, last) = key.try_cast("int64"), _ALL_SECONDS
         in_range = number.between(first * unit, last * unit + unit - 1)
-        return (key.re_search(_spelling(int)) & in_range).fill_null(False)
+        return (key.re_search(_spelling(int)) & in_range & _after_bounds(part, number, unit)).fill_null(False)
     if issubclass(plain, dt.datetime):
         second = key.re_extract(_SECONDS, 1).try_cast("int64")
-        return (key.re_search(_SECONDS) & second.between(*_ALL_SECONDS)).fill_null(False)
+        in_range = second.between(*_ALL_SECONDS) & _after_bounds(part, key.try_cast("decimal(38, 6)"), 1)
+        return (key.re_search(_SECONDS) & in_range).fill_null(False)
     return _within(part, key, key.re_search(_spelling(plain)))
 
 
@@ -123,9 +124,13 @@ def _is_spelled(template: Template, part: Part, key: ir.StringValue) -> ir.Boole
 
 
 def _within(part: Part, text: ir.StringValue, holds: ir.BooleanValue) -> ir.BooleanValue:
-    """What holds, and that a whole number is within the bounds of its part."""
+    """What holds, and that a whole number or a moment is within the bounds of its part."""
     if part.least is None and part.most is None:
         return holds
+    if part.plain is not int:
+        # Moments in UTC, whose spellings sort as they do.
+        holds &= ibis.literal(True) if part.least is None else text >= key_text(part.least)
+        return holds if part.most is None else holds & (text <= key_text(part.most))
     # A number of more digits than the engine holds is beyond every bound that it holds.
     beyond = ibis.ifelse(text.startswith("-"), _whole(-_GREATEST), _whole(_GREATEST))
     number = text.try_cast(_WHOLE).fill_null(beyond)
@@ -136,6 +141,17 @@ def _within(part: Part, text: ir.StringValue, holds: ir.BooleanValue) -> ir.Bool
     return holds
 
 
+def _after_bounds(part: Part, number: ir.NumericValue, unit: int) -> ir.BooleanValue:
+    """Whether a moment is within the bounds of its part, as the number of units of time since 1970."""
+    holds: ir.BooleanValue = ibis.literal(True)
+    for bound, is_least in ((part.least, True), (part.most, False)):
+        if bound is not None:
+            units = Decimal((bound - _SINCE) // dt.timedelta(microseconds=1)) * unit / 1_000_000
+            holds &= number >= units if is_least else number <= units
+    return holds
+
+
+_SINCE = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _WHOLE, _GREATEST = "decimal(38, 0)", 10**38 - 1
 
 

@@ -192,7 +192,6 @@ class AccessPattern:
 
     def needs(self) -> str:
         """What a search by this pattern needs, for messages."""
-        where = "the table" if self.index is None else repr(self.index)
         equal = [
             f"{name} == …{' or a range of dates' if self._has_dates(source, name) else ''}"
             for source in self.partition
@@ -201,7 +200,24 @@ class AccessPattern:
         then = [name for source in self.sort for name in source.names]
         wanted = [" and ".join(equal)] if equal else []
         wanted += [f"{'then ' if equal else ''}{', '.join(then)}"] if then else []
-        return f"{where} needs {', '.join(wanted) or 'nothing'}"
+        return f"{self.where} needs {', '.join(wanted) or 'nothing'}"
+
+    @property
+    def where(self) -> str:
+        """The table, or the name of the index, for messages."""
+        return "the table" if self.index is None else repr(self.index)
+
+    def other_order(self, name: str) -> str | None:
+        """What the sort key has in place of a field's value, if it is not sorted by that; for messages."""
+        for source in self.sort:
+            if source.template is None and source.field == name and not source.sorts and source.format is not None:
+                return f"{source.attribute!r}, in which it is written as {source.format.name!r}"
+            if source.template is not None and any(
+                part.name == name and (_is_lossy(part) or not _sorts(source.template, part))
+                for part in source.template.parts
+            ):
+                return source.template.with_transforms
+        return None
 
     def conditions(self, comparisons: Sequence[Comparison]) -> PatternConditions | None:
         """The conditions for comparisons that all have to hold; None if they do not choose the partition."""

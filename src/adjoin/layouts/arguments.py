@@ -67,6 +67,18 @@ def _check_keys(kind: EntityType, keys: Any) -> None:
             raise InvalidModel(
                 f"Keys(indexes=…) of {kind.name} takes one template or two for {index!r}, got {shown(given)}"
             )
+    pairs = [(each,) if isinstance(each, str) else each for each in keys.indexes.values()]
+    if "" in (
+        keys.partition,
+        keys.sort,
+        keys.reverse_partition,
+        keys.reverse_sort,
+        *(text for pair in pairs for text in pair),
+    ):
+        raise InvalidModel(
+            f"a key template of {kind.name} is empty, and a key needs at least one character; write a text such as "
+            f"{kind.label!r}, or leave it out"
+        )
     _check_meanings(kind, keys)
     if isinstance(keys.only_in_keys, str) or not isinstance(keys.only_in_keys, Iterable):
         raise InvalidModel(

@@ -388,6 +388,8 @@ class BoundLayout(EdgeRanges):
         for name in members.changed(changes):
             if name not in found:
                 found[name] = self._index_value(kind, name, templates[name], values)
+        if members.at_risk and not members.at_risk.keys().isdisjoint(values):
+            members.check_kept(values, dict.fromkeys(templates, True) | found)
         actions: list[Action] = [
             Remove(attribute(name)) if value is None else Set(attribute(name), Value(value))
             for name, value in found.items()

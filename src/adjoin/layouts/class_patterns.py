@@ -11,7 +11,7 @@ from typing import Any
 
 from adjoin.entity_types import EntityType, NodeType
 from adjoin.layouts.access_patterns import AccessPattern, KeySource, ShardPartitions
-from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, sole_keys, telling
+from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, sole_keys, telling, written_fields
 from adjoin.layouts.interface import DELETING, Index
 from adjoin.layouts.keys import SHARD, Part, Template
 from adjoin.layouts.shard_numbers import ShardedTemplate
@@ -96,7 +96,7 @@ class AccessPatterns:
                 return KeySource(attribute, template.type, template)
             format = kind.formats.get(part.name)
             return KeySource(attribute, template.type, None, part.name, _spelling(template, part), format)
-        name = next((name for name, stored in kind.attributes.items() if stored == attribute), None)
+        name = next((name for name in written_fields(kept) if kind.attributes[name] == attribute), None)
         if name is None:
             return None
         return KeySource(attribute, types[attribute], None, name, kept.record.encoder(name), kind.formats.get(name))

@@ -6,6 +6,7 @@ be found, and orders that an index would not keep.
 
 from __future__ import annotations
 
+import datetime as dt
 from enum import Enum
 from itertools import combinations
 
@@ -224,12 +225,16 @@ def _check_options(keys: AdjacencyKeys) -> None:
 
 
 def _or_bound(one: NodeKeys, other: NodeKeys) -> str:
-    """The further remedy if one key is fixed, and the other is of a whole number that can be the one in it."""
+    """The further remedy if one key is fixed, and the other is of a number or a moment that can be the one in it."""
     fixed, open = (one, other) if not one.sort.parts else (other, one)
-    numbers = [part for part in open.sort.parts if part.plain is int and part.is_id]
+    numbers = [part for part in open.sort.parts if part.plain in _BOUNDS and part.is_id]
     if fixed.sort.parts or not numbers:
         return ""
-    return f", or give {open.kind.name}.{numbers[-1].name} a bound that excludes it, such as Field(ge=1)"
+    name, bound = numbers[-1].name, _BOUNDS[numbers[-1].plain or int]
+    return f", or give {open.kind.name}.{name} a bound that excludes it, such as {bound}"
+
+
+_BOUNDS: dict[type | None, str] = {int: "Field(ge=1)", dt.datetime: "Field(gt=datetime(1970, 1, 1, tzinfo=UTC))"}
 
 
 def _check_reverse(keys: AdjacencyKeys) -> None:

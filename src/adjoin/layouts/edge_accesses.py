@@ -13,7 +13,7 @@ from adjoin.entity_types import AnyEdge, EdgeType, Entity, NodeType
 from adjoin.field_types import may_be_none
 from adjoin.late import later
 from adjoin.layouts.adjacency_reader import AdjacencyReader
-from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, rest_of
+from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, rest_of, written_fields
 from adjoin.layouts.interface import Index
 from adjoin.layouts.keys import Part, Template
 from adjoin.layouts.ranges import EdgeAccess, SortField
@@ -207,7 +207,7 @@ class AdjacencyAccesses:
             return None
         sort = self._keys.template(keys, index.sort_attribute or "") if len(index.sort_keys) == 1 else None
         rest = rest_of(keys.end_parts(side), template, sort)
-        if rest is None:
+        if rest is None or not all(self._is_written(keys, name) for name in index.keys):
             return None
         is_sparse = any(self._may_be_absent(keys, name) for name in index.keys)
         return replace(
@@ -217,6 +217,11 @@ class AdjacencyAccesses:
             rest=rest,
             is_sparse=is_sparse,
         )
+
+    def _is_written(self, keys: EdgeKeys, attribute: str) -> bool:
+        """Whether edges of a class have a key attribute of an index; a field that is only in other keys has none."""
+        stored = (keys.kind.attributes[name] for name in written_fields(keys))
+        return self._keys.template(keys, attribute) is not None or attribute in stored
 
     def _may_be_absent(self, keys: EdgeKeys, attribute: str) -> bool:
         """Whether an edge of the class may have no value for a key attribute of an index."""

@@ -362,6 +362,8 @@ class EntityItems:
                 f"{keys.kind.name}.{keys.target_field} is {values[keys.target_field]!r} but the target is "
                 f"{target!r}; both are the same part of the key, so give both the same value"
             )
+        for name in keys.also_stored:
+            item[keys.kind.attributes[name]] = keys.record.encode_field(name, values[name])
         return self._completed(item, keys, values, body, others)
 
     def _completed(
@@ -379,6 +381,8 @@ class EntityItems:
                 value = self._index_value(kind, name, template, values)
                 if value is not None:
                     item[name] = value
+            if (members := self._members[kind.model]).at_risk and not late:
+                members.check_kept(values, item)
         item.update(body)
         return self._without_lone_keys(kind, item, others or ()) if self._sparse else item
 

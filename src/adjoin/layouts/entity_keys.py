@@ -7,6 +7,7 @@ of a class have: all keys of an index that an item is in, and none of another.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
-from adjoin.errors import InvalidKey
+from adjoin.errors import InvalidKey, InvalidValue
 from adjoin.expressions import Compare, Condition, Exists, Not, Or, Value, attribute
 from adjoin.field_types import may_be_none
 from adjoin.layouts.interface import Index
@@ -63,7 +64,7 @@ class NodeKeys:
         """Refuses an id outside the bounds of its field, which no validator has seen: its key may be another's."""
         for part in self.bounded:
             value = values[part.name]
-            if isinstance(value, int) and not part.holds(value):
+            if isinstance(value, int | dt.datetime) and not part.holds(value):
                 bounds = [] if part.least is None else [f"at least {part.least}"]
                 bounds += [] if part.most is None else [f"at most {part.most}"]
                 raise InvalidKey(f"{self.kind.name}.{part.name} must be {' and '.join(bounds)}, got {value}")
@@ -81,7 +82,7 @@ class NodeKeys:
 
     @cached_property
     def bounded(self) -> tuple[Part, ...]:
-        """The parts of the id that are whole numbers with bounds."""
+        """The parts of the id that have bounds: whole numbers and moments."""
         parts = (*self.partition.parts, *self.sort.parts)
         return tuple(part for part in parts if part.least is not None or part.most is not None)
 
@@ -116,6 +117,8 @@ class EdgeKeys:
     """The ends, "source" and "target", whose nodes cannot have every id that the keys of the edge can have."""
     loose: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The ends, "source" and "target", that are not part of the table's keys, each with the attributes that tell it."""
+    also_stored: tuple[str, ...] = ()
+    """The fields in the table's keys that have an attribute too, because it is a key of a declared index."""
 
     def told(self, partition: str, sort: str) -> dict[str, str] | None:
         """The texts of the parts in these keys; None if they are not the keys of an edge of the class."""
@@ -194,6 +197,11 @@ def rest_of(parts: Sequence[str], partition: Template, sort: Template | None) ->
     return rest if {*begun} == {*rest} else None
 
 
+def written_fields(kept: NodeKeys | EdgeKeys) -> frozenset[str]:
+    """The fields of a class that an item has under the names of their attributes."""
+    return kept.record.stored_names.union(kept.also_stored if isinstance(kept, EdgeKeys) else ())
+
+
 def in_index_key(kept: NodeKeys | EdgeKeys, names: Collection[str]) -> str | None:
     """One of these fields that is part of an index key of a class; None if none is."""
     parts = [name for each in kept.index_keys.values() for name in each.names]
@@ -204,6 +212,16 @@ def sole_keys(kept: NodeKeys | EdgeKeys) -> set[str]:
     """The index keys of a class that hold a value which no other attribute holds."""
     elsewhere = {SHARD, *kept.record.stored_names, *kept.partition.told, *kept.sort.told}
     return {name for name, template in kept.index_keys.items() if not template.told <= elsewhere}
+
+
+def _at_risk(kept: NodeKeys | EdgeKeys) -> dict[str, tuple[str, ...]]:
+    kind, found = kept.kind, dict[str, tuple[str, ...]]()
+    optional = {name for name, info in kind.fields.items() if may_be_none(info)}
+    for told in frozenset[str]().union(*kept.sole_fields.values()):
+        holding = [name for name, fields in kept.sole_fields.items() if told in fields]
+        if all(optional.intersection(kept.index_keys[name].names) - {told} for name in holding):
+            found[told] = tuple(holding)
+    return found
 
 
 def _sole_fields(kept: NodeKeys | EdgeKeys) -> dict[str, frozenset[str]]:
@@ -268,6 +286,7 @@ class Membership:
 
     def __init__(self, keys: AdjacencyKeys, kept: NodeKeys | EdgeKeys) -> None:
         kind, self._templates = kept.kind, kept.index_keys
+        self._kind = kind
         plain = {stored: name for name, stored in kind.attributes.items()}
         self._fields: dict[str, tuple[str, ...]] = {}
         """The fields from which each key attribute is made."""
@@ -292,6 +311,23 @@ class Membership:
         """The fields that decide about index keys. A change of others changes none of them."""
         self.parts = frozenset(name for template in self._templates.values() for name in template.names)
         """The values from which index keys are made."""
+        self.at_risk = _at_risk(kept)
+        """The fields that only index keys hold, each with these keys, where another part of each may be None."""
+
+    def check_kept(self, values: Mapping[str, Any], found: Mapping[str, object]) -> None:
+        """Refuses a value that would be stored nowhere: the keys that hold it are not among those that were found."""
+        for told, names in self.at_risk.items():
+            value = values.get(told)
+            if value is None or value == self._kind.fields[told].default:
+                continue
+            if not any(found.get(name) is not None for name in names):
+                key = self._templates[names[0]]
+                empty = [name for name in key.names if values.get(name) is None]
+                raise InvalidValue(
+                    f"{self._kind.name}.{told} is stored in the key {names[0]!r} only, {key}, which the item does not "
+                    f"have while {' and '.join(empty)} is None; give it a value, or store {told} in an attribute too: "
+                    f"take it out of only_in_keys"
+                )
 
     @property
     def is_sparse(self) -> bool:

@@ -270,6 +270,8 @@ def _in_utc(value: Any) -> Any:
 
 
 def _padded(value: Any, width: int) -> str:
+    if isinstance(value, Enum):
+        value = value.value
     if not isinstance(value, int) or value < 0 or len(str(value)) > width:
         raise InvalidKey(
             f"{value!r} cannot be padded to {width} digits in order; use a whole number of at most "

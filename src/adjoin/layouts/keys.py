@@ -65,13 +65,15 @@ class Part:
     """Whether it is an id, or part of one, and so never empty."""
     among: tuple[Alternative, ...] = ()
     """For a node of one of several classes, how the key of each class is spelled."""
-    least: int | None = field(default=None, compare=False)
-    most: int | None = field(default=None, compare=False)
-    """For a whole number with bounds, the least and the greatest of its values: other numbers spell none of them."""
+    least: Any = field(default=None, compare=False)
+    most: Any = field(default=None, compare=False)
+    """For a whole number or a moment with bounds, its least and its greatest value: others are not of this part."""
 
-    def holds(self, number: int) -> bool:
-        """Whether a whole number is within the bounds."""
-        return (self.least is None or number >= self.least) and (self.most is None or number <= self.most)
+    def holds(self, value: Any) -> bool:
+        """Whether a value is within the bounds. A moment without a time zone cannot be compared with them."""
+        if isinstance(value, dt.datetime) and value.tzinfo is None:
+            return True
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
 
     def held(self, ends: Collection[str]) -> str:
         """The characters among `ends` that every text of this part has, in order: "--" for a date among hyphens.
@@ -251,6 +253,14 @@ class Template:
 
     def __str__(self) -> str:
         return "".join(piece if isinstance(piece, str) else f"{{{piece.name}}}" for piece in self.pieces)
+
+    @property
+    def with_transforms(self) -> str:
+        """The template with its transforms, for messages."""
+        return "".join(
+            piece if isinstance(piece, str) else f"{{{':'.join(filter(None, (piece.name, piece.transform.name)))}}}"
+            for piece in self.pieces
+        )
 
     def _inside(self, part: Part) -> str:
         """The pattern of the text of a part."""

@@ -92,21 +92,30 @@ def fitted(kind: EntityType, part: Part, *, is_exact: bool) -> Part:
 
 
 def bounded(kind: NodeType, part: Part) -> Part:
-    """A part of an id with the bounds of its field, if it is a whole number.
+    """A part of an id with the bounds of its field, if it is a whole number or a moment in UTC.
 
-    So the item "v0" can be beside the versions "v1", "v2" and so on: with `ge=1`, none of them has its key.
+    So the item "v0" can be beside the versions "v1", "v2" and so on: with `ge=1`, none of them has its key. In the same
+    way, the item 0 can be beside the moments after 1970.
     """
-    if part.plain is not int or part.name not in kind.fields:
+    if part.plain not in _STEPS or part.name not in kind.fields:
         return part
+    step: Any = _STEPS[part.plain]
     for operator, bound in bounds_of(kind.fields[part.name]):
+        if part.plain is dt.datetime and (not isinstance(bound, dt.datetime) or bound.tzinfo is None):
+            continue
         # Pydantic takes whole numbers alone as bounds of an int, such as 1.0.
+        end: Any = int(bound) if part.plain is int else bound
         if operator in (">=", ">"):
-            least = int(bound) + (operator == ">")
+            least = end + step if operator == ">" else end
             part = replace(part, least=least if part.least is None else max(part.least, least))
         else:
-            most = int(bound) - (operator == "<")
+            most = end - step if operator == "<" else end
             part = replace(part, most=most if part.most is None else min(part.most, most))
     return part
+
+
+_STEPS: dict[type, Any] = {int: 1, dt.datetime: dt.timedelta(microseconds=1)}
+"""The types of bounded parts of an id, and the least difference of two values."""
 
 
 def _check_plain(kind: EntityType, part: Part, plain: type) -> None:
@@ -116,11 +125,18 @@ def _check_plain(kind: EntityType, part: Part, plain: type) -> None:
             f"{kind.name}.{part.name} is a {plain.__name__}, which cannot be part of a key; use text, a whole number, "
             f"a Decimal, a date or a UUID"
         )
-    if part.transform.numbers is int and not issubclass(plain, int | Enum):
+    if part.transform.numbers is int and not _is_whole(plain):
         raise InvalidModel(
             f"{kind.name}.{part.name} is not a whole number, so {{{part.name}:{part.transform.name}}} has no meaning; "
             f"write {{{part.name}}}, or give the field the type int"
         )
+
+
+def _is_whole(plain: type) -> bool:
+    """Whether the values of a type are whole numbers; an Enum may have them as the values of its members."""
+    if issubclass(plain, Enum):
+        return all(isinstance(member.value, int) for member in plain)
+    return issubclass(plain, int)
 
 
 def unknown_placeholder(kind: EntityType, part: Part, template: str, known: list[str]) -> InvalidModel:

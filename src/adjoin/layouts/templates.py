@@ -258,7 +258,8 @@ class AdjacencyKeys(TemplateCompiler):
             self._check_rest(kind, sort, rest, kind.source, "source")
         names = [part.name for part in (*partition.parts, *sort.parts)]
         in_keys = [name for name in names if name in kind.attributes]
-        if missing := [name for name in kind.key if name not in in_keys]:
+        missing = [name for name in kind.key if name not in in_keys]
+        if missing := missing + [name for name in kind.key_parts if name not in names]:
             raise InvalidModel(
                 f"{kind.name} has the key field {missing[0]!r}, but {_last(partition, sort)} does not contain it; "
                 f"add {{{missing[0]}}} to the template"
@@ -284,6 +285,7 @@ class AdjacencyKeys(TemplateCompiler):
             explained=self._explained(kind, compiled),
             rest=tuple(rest),
             is_apart=is_apart,
+            also_stored=self._also_stored(kind, record, in_keys),
         )
         is_by_field = target_field in told and target_field in names
         sides = [side for side in ("source", "target") if not {*names}.issuperset(made.end_parts(side))]
@@ -298,6 +300,11 @@ class AdjacencyKeys(TemplateCompiler):
         )
         return replace(made, loose=loose, stricter=stricter)
 
+    def _also_stored(self, kind: EdgeType, record: FieldRecord, in_keys: Collection[str]) -> tuple[str, ...]:
+        plain, left_out = self._plain_keys(kind), self.texts.keys_of(kind).only_in_keys
+        names = [name for name in dict.fromkeys(in_keys) if kind.attributes[name] in plain]
+        return tuple(name for name in names if name not in left_out and name not in record.stored_names)
+
     def _met_by(self, sources: Sequence[NodeKeys], sort: Template) -> tuple[NodeType, ...]:
         nodes = self.nodes.values()
         return tuple(node.kind for node in nodes if any(_meets(node, source, sort) for source in sources))
@@ -307,11 +314,13 @@ class AdjacencyKeys(TemplateCompiler):
         kind, parts = keys.kind, {*keys.end_parts(side)}
         are_both = side == "source" and bool(keys.sort.pieces)
         where = f"the keys {keys.partition} and {keys.sort}" if are_both else _last(keys.partition, keys.sort, "the")
-        if not kind.key or kind.symmetric:
+        if not (kind.key or kind.key_parts) or kind.symmetric:
             verb = "do" if are_both else "does"
+            some = [part for part in keys.end_parts(side) if part in (*keys.partition.names, *keys.sort.names)]
+            more = f", or say that this is enough, with key={(*some,)!r} of the class" if some else ""
             raise InvalidModel(
                 f"{where} of {kind.name} {verb} not contain its {side}, so edges to different nodes "
-                f"would overwrite each other; add {{{side}}} to the template"
+                f"would overwrite each other; add {{{side}}} to the template{'' if kind.symmetric else more}"
             )
         found = {name: each for name, each in keys.index_keys.items() if each.names and {*each.names} <= parts}
         if {part for each in found.values() for part in each.told} != parts:

@@ -217,15 +217,23 @@ def _nothing_fits(
         needs.append(f"its indexed fields are {', '.join(map(repr, kind.indexed))}")
     if kind.elements:
         needs.append(f"elements of {', '.join(map(repr, kind.elements))} are indexed")
-    asked = " and ".join(part.field for part in parts if isinstance(part, Comparison)) or "nothing"
+    fields = " and ".join(part.field for part in parts if isinstance(part, Comparison))
     names = " and ".join(map(repr, order))
-    sorted_by = f" in the order of {names}" if order else ""
+    asked = f"finds {kind.name} by {fields or 'nothing'}" + (f" in the order of {names}" if order else "")
+    if order and not fields:
+        asked = f"sorts {kind.name} by {names}"
     remedy = "compare what one of them needs, or name a field to sort by with order=, which then filters by the rest"
     if order:
         remedy = f"compare all that comes before {names} in one of them with ==, or leave order= out"
+        others = [(pattern, pattern.other_order(order[0])) for pattern in patterns]
+        needs += [
+            f"{pattern.where} is sorted by {text}, not by the values of {order[0]!r}"
+            for pattern, text in others
+            if text
+        ]
     if len(order) > 1:
         remedy += ", or declare an index whose sort key has these fields in this order"
-    return f"no index finds {kind.name} by {asked}{sorted_by}: {'; '.join(needs)}; {remedy}"
+    return f"no index {asked}: {'; '.join(needs)}; {remedy}"
 
 
 def _is_shared(pattern: AccessPattern) -> bool:

@@ -1,0 +1,182 @@
+"""What index keys need and hold: no value is lost, and no index is read that a class is not in."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+from typing import Any
+
+import pytest
+
+from adjoin import AdjacencyList, Edge, Graph, Index, InvalidKey, InvalidModel, InvalidValue, Keys, Node, field
+from adjoin.requests import Get, ItemResponse, Put
+
+
+class Order(Node):
+    id: str
+
+
+class Product(Node):
+    id: str
+
+
+class Line(Edge[Order, Product], key=("position",)):
+    position: int
+    status: str = "open"
+
+
+class Task(Node):
+    id: str
+    state: str
+    who: str | None = None
+    due: str = "never"
+
+
+class Size(IntEnum):
+    SMALL = 1
+    LARGE = 12
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Shirt(Node, key=("size",)):
+    size: Size
+
+
+class Paint(Node):
+    id: str
+    colour: Colour
+
+
+def lines(**keys: Any) -> Graph:
+    indexes = [Index("ByProduct", "product", "position"), Index("ByStatus", "status", "position")]
+    own = Keys(sort="LINE#{position:03}#{target.id}", indexes={"ByProduct": "P#{target.id}"}, **keys)
+    return Graph(":memory:", [Order, Product, Line], AdjacencyList(reverse=None, indexes=indexes, keys={Line: own}))
+
+
+def stored(g: Graph, partition: str, sort: str) -> dict[str, Any]:
+    (response,) = g._store.execute([Get("adjoin", {"PK": {"S": partition}, "SK": {"S": sort}})])
+    assert isinstance(response, ItemResponse)
+    return dict(response.item or {})
+
+
+# --- fields of an edge in its sort key and in an index -------------------------------------------
+
+
+def test_a_field_in_the_sort_key_that_an_index_has_too_gets_its_attribute() -> None:
+    with lines() as g:
+        line = Line(source="1", target="lamp", position=7)
+        g.put(line)
+        assert stored(g, "ORDER#1", "LINE#007#lamp")["position"] == {"N": "7"}
+        assert list(g.into("lamp", Line)) == [line]
+        assert list(g.find(Line, field("status") == "open", order="position")) == [line]
+        g.upsert(Line, "2", "lamp", position=3, status="new")
+        assert [each.position for each in g.into("lamp", Line)] == [3, 7]
+        g.update(Line, "2", "lamp", position=3, status="sent")
+        assert [each.position for each in g.find(Line, field("status") == "sent")] == [3]
+
+
+def test_an_edge_without_that_attribute_is_read_by_its_key() -> None:
+    with lines() as g:
+        key = {"PK": {"S": "ORDER#1"}, "SK": {"S": "LINE#007#lamp"}}
+        g._store.execute([Put("adjoin", {**key, "status": {"S": "open"}})])
+        (line,) = g.out("1", Line)
+        assert line == Line(source="1", target="lamp", position=7)
+        g.put(line)
+        assert list(g.into("lamp", Line)) == [line]
+
+
+def test_a_field_that_is_only_in_keys_is_in_no_index_by_its_name() -> None:
+    with lines(only_in_keys=("position",)) as g:
+        g.put(Line(source="1", target="lamp", position=7))
+        assert "position" not in stored(g, "ORDER#1", "LINE#007#lamp")
+        with pytest.raises(InvalidModel, match="Line edges cannot be found from their target"):
+            g.into("lamp", Line)
+        with pytest.raises(InvalidModel, match="Line edges cannot be found from their target"):
+            g.delete(Product, "lamp")
+        assert "ByStatus" not in str(g.explain(g.find(Line, field("source") == "1")))
+
+
+# --- values that are only in a key ---------------------------------------------------------------
+
+
+@pytest.fixture
+def tasks() -> Graph:
+    keys = Keys(indexes={"ByState": ("TASKS", "{state}#{due}#{who}")}, only_in_keys=("state", "due"))
+    layout = AdjacencyList(reverse=None, indexes=[Index("ByState", "GSIPK", "GSISK")], keys={Task: keys})
+    return Graph(":memory:", [Task], layout)
+
+
+def test_a_value_that_would_be_stored_nowhere_is_refused(tasks: Graph) -> None:
+    lost = r"Task.state is stored in the key 'GSISK' only, \{state\}#\{due\}#\{who\}, .* while who is None"
+    with pytest.raises(InvalidValue, match=lost):
+        tasks.put(Task(id="1", state="open"))
+    tasks.put(Task(id="1", state="open", who="ann"))
+    with pytest.raises(InvalidValue, match=lost):
+        tasks.update(Task, "1", who=None)
+    with pytest.raises(InvalidValue, match=lost), tasks.transaction() as t:
+        t.update(Task, "1", who=None)
+    with pytest.raises(InvalidValue, match=lost):
+        tasks.upsert(Task, "1", state="open", who=None)
+    assert tasks.get(Task, "1") == Task(id="1", state="open", who="ann")
+    assert tasks.update(Task, "1", state="done", who="bob") == tasks.get(Task, "1")
+
+
+def test_a_default_is_not_lost() -> None:
+    keys = Keys(indexes={"ByDue": ("TASKS", "{due}#{who}")}, only_in_keys=("due",))
+    layout = AdjacencyList(reverse=None, indexes=[Index("ByDue", "GSIPK", "GSISK")], keys={Task: keys})
+    with Graph(":memory:", [Task], layout) as g:
+        g.put(Task(id="1", state="open"))
+        assert g.get(Task, "1") == Task(id="1", state="open")
+        with pytest.raises(InvalidValue, match=r"Task\.due is stored in the key"):
+            g.put(Task(id="1", state="open", due="today"))
+
+
+# --- templates -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "keys", [Keys(sort=""), Keys(partition=""), Keys(indexes={"ByState": ("TASKS", "")}), Keys(reverse_sort="")]
+)
+def test_an_empty_template_is_refused(keys: Keys) -> None:
+    layout = AdjacencyList(indexes=[Index("ByState", "GSIPK", "GSISK")], keys={Task: keys})
+    with pytest.raises(InvalidModel, match="a key template of Task is empty, and a key needs at least one character"):
+        Graph(":memory:", [Task], layout)
+
+
+def test_an_enum_of_whole_numbers_has_leading_zeros() -> None:
+    layout = AdjacencyList(keys={Shirt: Keys(partition="SHIRTS", sort="{size:03}")})
+    with Graph(":memory:", [Shirt], layout) as g:
+        g.put_many([Shirt(size=Size.LARGE), Shirt(size=Size.SMALL)])
+        assert [each.size for each in g.find(Shirt, field("size") >= Size.SMALL)] == [Size.SMALL, Size.LARGE]
+        assert stored(g, "SHIRTS", "012")
+        assert g.get(Shirt, Size.LARGE) == Shirt(size=Size.LARGE)
+
+
+def test_an_enum_of_texts_has_none() -> None:
+    layout = AdjacencyList(
+        indexes=[Index("ByColour", "GSIPK")], keys={Paint: Keys(indexes={"ByColour": "C#{colour:03}"})}
+    )
+    with pytest.raises(InvalidModel, match=r"Paint\.colour is not a whole number"):
+        Graph(":memory:", [Paint], layout)
+
+
+def test_an_index_that_has_a_field_in_another_order_is_named() -> None:
+    layout = AdjacencyList(
+        reverse=None,
+        indexes=[Index("ByName", "P", "S")],
+        keys={Task: Keys(indexes={"ByName": ("TASKS", "{state:lower}")})},
+    )
+    with Graph(":memory:", [Task], layout) as g:
+        with pytest.raises(
+            InvalidKey, match=r"no index sorts Task by 'state': .*; 'ByName' is sorted by \{state:lower\}, not"
+        ):
+            g.find(Task, order="state")
+        with pytest.raises(
+            InvalidKey, match=r"no index finds Task by who in the order of 'state': .*'ByName' is sorted by"
+        ):
+            g.find(Task, field("who") == "ann", order="state")
+        with pytest.raises(InvalidKey) as refused:
+            g.find(Task, order="who")
+        assert "is sorted by" not in str(refused.value)
