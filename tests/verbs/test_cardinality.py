@@ -195,27 +195,6 @@ def opened(store: Store | None = None, *models: Any) -> Graph:
     return Graph(store or SQLiteStore(":memory:"), models or MODELS)
 
 
-class Dancer(Node):
-    id: str
-
-
-class Dance(Edge[Dancer, Dancer], symmetric=True, one_target=True):
-    song: str
-
-
-@pytest.mark.parametrize("layout", [None, MaterializedGraph()])
-def test_a_symmetric_edge_is_put_again_from_either_end(layout: Layout | None) -> None:
-    with Graph(":memory:", [Dancer, Dance], layout) as graph:
-        for song, ends in (("a", ("1", "2")), ("b", ("1", "2")), ("c", ("2", "1"))):
-            graph.put(Dance(source=ends[0], target=ends[1], song=song))
-            assert [edge.song for end in "12" for edge in graph.out(end, Dance)] == [song, song]
-        with graph.transaction() as t:
-            t.put(Dance(source="1", target="2", song="d"))
-        assert graph.edge(Dance, "2", "1") == Dance(source="2", target="1", song="d")
-        with pytest.raises(AlreadyExists):
-            graph.put(Dance(source="1", target="3", song="e"))
-
-
 def test_of_several_threads_one_wins(tmp_path: Any) -> None:
     with Graph(f"{tmp_path / 'g.db'}?durability=process", MODELS) as g:
         g.put_many([Invoice(id="1"), *(Customer(id=str(number)) for number in range(8))])
