@@ -48,9 +48,10 @@ def test_expressions_that_differ_in_a_type_or_a_value_alone_are_compiled_each() 
 
 
 def test_only_expressions_with_functions_of_this_process_are_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    @ibis.udf.scalar.python
-    def twice(text: str) -> str:
+    def doubled(text: str) -> str:
         return text * 2
+
+    twice: Any = ibis.udf.scalar.python(doubled)
 
     def words(engine: DuckDBEngine, table: Any) -> list[Any]:
         return [row["b"] for row in engine.fetch(engine.stage(table), ["b"])]
