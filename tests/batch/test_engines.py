@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import weakref
 from pathlib import Path
+from typing import Any
 
 import ibis
+import pytest
 
 from adjoin import Graph
 from adjoin.batch.engines import DuckDBEngine, compiled, named
@@ -43,6 +45,32 @@ def test_expressions_that_differ_in_a_type_or_a_value_alone_are_compiled_each() 
                 expression = table.select(a=table.a.cast("string"), b=literal)
                 assert compiled(dialect, expression.op()) == getattr(ibis, dialect).compile(expression)
     assert compiled.cache_info().hits == 0
+
+
+def test_only_expressions_with_functions_of_this_process_are_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def doubled(text: str) -> str:
+        return text * 2
+
+    twice: Any = ibis.udf.scalar.python(doubled)
+
+    def words(engine: DuckDBEngine, table: Any) -> list[Any]:
+        return [row["b"] for row in engine.fetch(engine.stage(table), ["b"])]
+
+    for _ in range(2):
+        with DuckDBEngine(threads=1) as engine:
+            told: list[Any] = []
+            register = engine._backend._run_pre_execute_hooks
+            monkeypatch.setattr(
+                engine._backend,
+                "_run_pre_execute_hooks",
+                lambda table, to=register, told=told: (told.append(table), to(table)),
+            )
+            plain = engine.stage(ibis.range(2).unnest().name("a").as_table())
+            assert words(engine, plain.select(b=plain.a + 1)) == [1, 2]
+            assert told == []
+            assert words(engine, plain.select(b=twice(plain.a.cast("string")))) == ["00", "11"]
+            assert words(engine, ibis.memtable({"b": ["x"]})) == ["x"]
+            assert len(told) == 2
 
 
 def test_an_engine_ends_with_its_job() -> None:

@@ -8,7 +8,7 @@ from tests.maintenance.simulation import stride
 from tests.migrating.test_both_versions import World
 from tests.migrating.versions import CHANGES
 
-STRIDE = stride(11)
+STRIDE = stride(23)
 
 
 @pytest.mark.simulation
