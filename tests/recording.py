@@ -13,12 +13,15 @@ unless `--record-whole` is given; the simulations of maintenance are such tests.
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import hashlib
 import itertools
 import json
+import os
 import re
 import secrets
+import sys
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
@@ -47,6 +50,8 @@ _FOLDER = re.compile(
     r"(?:/[^/ \"']+)*/pytest-of-[^/]+/pytest-[0-9]+(?:/popen-gw[0-9]+)?"
     rf"|{re.escape(tempfile.gettempdir())}/{tempfile.gettempprefix()}[a-z0-9_]{{8}}"
 )
+_REVISION, _TOKEN = 8, 6
+"""How many bytes make a revision and a token; others, such as ids of requests, are not recorded."""
 _lines: list[str] = []
 _waiting: dict[int, tuple[http.Later, str]] = {}
 
@@ -76,6 +81,9 @@ def _recorded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     numbers = itertools.count(1)
     monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(hex=f"ad{next(numbers):06x}" * 4))
     monkeypatch.setattr(secrets, "token_urlsafe", lambda _=None: f"zz{next(numbers):06d}")
+    for name, module in list(sys.modules.items()):
+        if name.startswith("adjoin.") and vars(module).get("urandom") is os.urandom:
+            monkeypatch.setattr(module, "urandom", lambda size: _bytes(size, next(numbers)))
     _lines.clear()
     yield
     lines = _numbered(_lines)
@@ -86,6 +94,13 @@ def _recorded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     if lines:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text("\n".join(lines) + "\n", errors="backslashreplace")
+
+
+def _bytes(size: int, number: int) -> bytes:
+    """Bytes in place of random ones: as hex or base64, in which tokens are written, they are what `_RANDOM` finds."""
+    if size == _REVISION:
+        return bytes.fromhex(f"ad{number:06x}" * 2)
+    return base64.urlsafe_b64decode(f"zz{number:06d}") if size == _TOKEN else os.urandom(size)
 
 
 def _numbered(lines: Sequence[str]) -> list[str]:
