@@ -292,3 +292,44 @@ def test_verify_finds_and_repairs_items_without_a_computed_field_or_a_field_that
     assert g.migrate(finish=True).ended
     assert g.find(Placed, field("city") == "Porto").count() == 4
     assert g.scan(Placed).where(field("where") == "in Porto").count() == 4
+
+
+class Scored(Node, label="POST"):
+    id: str
+    score: Annotated[str, Indexed()]
+    code: Annotated[str, Unique()]
+    other: str = "7"
+
+
+class Rescored(Node, label="POST"):
+    id: str
+    score: Annotated[int, Indexed()]
+    code: Annotated[int, Unique()]
+    other: int = 7
+
+
+class Rates(Edge[Scored, Scored], label="RATES", order="at"):
+    at: str
+
+
+class Rerates(Edge[Rescored, Rescored], label="RATES", order="at"):
+    at: int
+
+
+@pytest.mark.parametrize("layout", [AdjacencyList(), MaterializedGraph()])
+def test_values_of_another_type_are_spelled_in_another_way_in_keys(layout: Layout) -> None:
+    store = SQLiteStore(":memory:")
+    older = Graph(store, [Scored, Rates], layout)
+    older.put_many(Scored(id=f"P{at}", score=str(at), code=str(at)) for at in (3, 10, 20))
+    older.put_many(Rates(source="P3", target=f"P{at}", at=str(at)) for at in (3, 10, 20))
+    g = Graph(store, [Rescored, Rerates], layout)
+    assert {(each.kind, each.name) for each in g.differences()} >= {("indexed", "score"), ("unique", "code")}
+    for ask in (lambda: g.find(Rescored, field("score") > 5).count(), lambda: g.get(Rescored, code=10)):
+        with pytest.raises(MigrationDue):
+            ask()
+    assert [each.at for each in g.out("P3", Rerates)] == [3, 10, 20]
+    assert g.migrate(finish=True).ended
+    assert [each.score for each in g.find(Rescored, order="score")] == [3, 10, 20]
+    assert g.get(Rescored, code=10) == Rescored(id="P10", score=10, code=10)
+    assert [each.at for each in g.out("P3", Rerates)] == [3, 10, 20]
+    assert g.differences() == []
