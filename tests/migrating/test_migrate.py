@@ -320,6 +320,7 @@ def test_it_stops_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not first.ended
     assert 20 < first.read < 40
     assert read[-1].seconds_left is not None
+    assert read[1].wcu < read[2].wcu, "the cost so far, also while the position is not stored yet"
     second = Graph(store, SECOND).migrate()
     assert second.stage == "waiting"
     assert second.read >= len(items(store)) - 1

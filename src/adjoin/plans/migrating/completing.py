@@ -280,8 +280,8 @@ def entry_actions(layout: BoundLayout, kind: EntityType, item: Item, entity: Any
     defaults |= layout.managed.defaults(kind, item)
     if layout.looks_first(kind):
         former = {kind.attributes[name] for name, others in kind.former.items() if not item.keys().isdisjoint(others)}
-        made = made_fields(layout, kind, item)
-        defaults |= {name: value for name, value in made.items() if name not in former}
+        derived = made_fields(layout, kind, item)
+        defaults |= {name: value for name, value in derived.items() if name not in former}
     return actions + [
         Set(attribute(name), Value(each)) for name, each in sorted(defaults.items()) if "NULL" not in each
     ]
