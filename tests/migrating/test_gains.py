@@ -113,7 +113,7 @@ def limited(**keywords: Any) -> Models:
 
 def symmetric(**keywords: Any) -> Models:
     class Pays(Edge[Reader, Reader], label="PAYS", symmetric=True, **keywords):
-        pass
+        amount: int = 0
 
     return [Reader, Pays]
 
@@ -333,3 +333,46 @@ def test_values_of_another_type_are_spelled_in_another_way_in_keys(layout: Layou
     assert g.get(Rescored, code=10) == Rescored(id="P10", score=10, code=10)
     assert [each.at for each in g.out("P3", Rerates)] == [3, 10, 20]
     assert g.differences() == []
+
+
+@pytest.mark.parametrize("layout", [None, MaterializedGraph()])
+def test_no_call_overlooks_edges_that_have_just_become_symmetric(layout: Layout | None) -> None:
+    store = SQLiteStore(":memory:")
+    older = Graph(store, [Reader, Pays], layout)
+    older.put_many([*(Reader(id=id) for id in "abc"), Pays(source="c", target="b"), Pays(source="a", target="b")])
+    models = symmetric()
+    pays = models[1]
+    g = Graph(store, models, layout)
+    asked: list[Callable[[], Any]] = [
+        lambda: list(g.out("b", pays)),
+        lambda: g.edge(pays, "b", "a"),
+        lambda: g.collection(Reader.ref("b")).edges,
+        lambda: list(g.scan(pays)),
+        lambda: list(g.scan()),
+        lambda: g.count(pays),
+        lambda: g.disconnect(pays, "b", "a"),
+        lambda: g.update(pays, "b", "a", amount=3),
+        lambda: g.delete(Reader, "b"),
+        lambda: g.snapshot(edges=[pays]),
+    ]
+    for ask in asked:
+        with pytest.raises(MigrationDue):
+            ask()
+    assert g.delete(Reader, "b", edges="found")
+    older.put(Reader(id="b"))
+    assert g.migrate(finish=True).ended
+    assert g.count(pays) == 2
+    assert g.delete(Reader, "b")
+    assert g.count(pays) == 0
+
+
+def test_a_node_is_not_deleted_without_edges_that_an_index_does_not_have_yet() -> None:
+    store = SQLiteStore(":memory:")
+    older = Graph(store, [Reader, Pays], AdjacencyList(reverse=None))
+    older.put_many([Reader(id="a"), Reader(id="b"), Pays(source="a", target="b")])
+    g = Graph(store, [Reader, Pays])
+    with pytest.raises(MigrationDue):
+        g.delete(Reader, "b")
+    assert g.migrate(finish=True).ended
+    assert g.delete(Reader, "b")
+    assert g.count(Pays) == 0

@@ -227,11 +227,17 @@ class Due:
         if kind is None:
             # Where only sort keys are other ones, everything is there.
             words = [word for word in {**self.parts, **self.unsure} if (word, index) not in self.resorted]
-            self._check(words, [] if index is None else [("index", index)])
+            # In the partition of a node, an edge that has just become symmetric may lack its other item.
+            self._check(words, [("symmetric", "")] if index is None else [("index", index)])
             return
         wanted: list[FormPart] = [("keys", ""), ("symmetric", "")]
         wanted += [("index", index)] if index is not None else []
         self._check(_words(kind), wanted)
+
+    def check_around(self, kinds: Iterable[EntityType], index: str | None) -> None:
+        """Raises if not all edges of these classes at a node are in the table, or in an index, where they belong."""
+        words = [word for kind in kinds for word in _words(kind) if (word, index) not in self.resorted]
+        self._check(words, [("keys", ""), ("symmetric", ""), *([] if index is None else [("index", index)])])
 
     def check_field(self, kind: EntityType, name: str, index: str) -> None:
         """Raises if a find by an indexed field may miss stored items."""

@@ -476,6 +476,8 @@ def disconnect(
     lock: Condition | None = None,
 ) -> Plan[bool]:
     """Removes an edge, if it has the version that a lock asks for; returns whether it existed."""
+    if kind.symmetric and layout.due.is_any:
+        yield from check_due(layout, lambda due: due.check_range(kind, None))
     keys = edge_keys(layout, kind, source, target, fields)
     ends = layout.has_ends(kind, source, target)
     between = layout.fit(kind).labelled
