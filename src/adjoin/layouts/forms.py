@@ -237,7 +237,9 @@ class Due:
     def check_around(self, kinds: Iterable[EntityType], index: str | None) -> None:
         """Raises if not all edges of these classes at a node are in the table, or in an index, where they belong."""
         words = [word for kind in kinds for word in _words(kind) if (word, index) not in self.resorted]
-        self._check(words, [("keys", ""), ("symmetric", ""), *([] if index is None else [("index", index)])])
+        wanted: list[FormPart] = [("keys", ""), ("symmetric", "")]
+        wanted += [("index", index)] if index is not None else []
+        self._check(words, wanted)
 
     def check_field(self, kind: EntityType, name: str, index: str) -> None:
         """Raises if a find by an indexed field may miss stored items."""
