@@ -233,9 +233,10 @@ def made_fields(layout: BoundLayout, kind: EntityType, item: Item) -> Item:
         return {}
     found: Item = {}
     for name, stored in kind.attributes.items():
-        if stored in item or name in layout.rules.maintained(kind):
-            continue
         info = kind.fields[name]
+        # A function that makes a default, such as the present time, says nothing about the item.
+        if stored in item or name in layout.rules.maintained(kind) or info.default_factory is not None:
+            continue
         value = layout.encode_stored(kind, name, getattr(entity, name))
         default = None if info.is_required() else layout.encode_stored(kind, name, info.get_default())
         if value is not None and value != default:
