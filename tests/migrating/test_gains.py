@@ -113,7 +113,7 @@ def limited(**keywords: Any) -> Models:
 
 def symmetric(**keywords: Any) -> Models:
     class Pays(Edge[Reader, Reader], label="PAYS", symmetric=True, **keywords):
-        pass
+        amount: int = 0
 
     return [Reader, Pays]
 
@@ -292,3 +292,87 @@ def test_verify_finds_and_repairs_items_without_a_computed_field_or_a_field_that
     assert g.migrate(finish=True).ended
     assert g.find(Placed, field("city") == "Porto").count() == 4
     assert g.scan(Placed).where(field("where") == "in Porto").count() == 4
+
+
+class Scored(Node, label="POST"):
+    id: str
+    score: Annotated[str, Indexed()]
+    code: Annotated[str, Unique()]
+    other: str = "7"
+
+
+class Rescored(Node, label="POST"):
+    id: str
+    score: Annotated[int, Indexed()]
+    code: Annotated[int, Unique()]
+    other: int = 7
+
+
+class Rates(Edge[Scored, Scored], label="RATES", order="at"):
+    at: str
+
+
+class Rerates(Edge[Rescored, Rescored], label="RATES", order="at"):
+    at: int
+
+
+@pytest.mark.parametrize("layout", [AdjacencyList(), MaterializedGraph()])
+def test_values_of_another_type_are_spelled_in_another_way_in_keys(layout: Layout) -> None:
+    store = SQLiteStore(":memory:")
+    older = Graph(store, [Scored, Rates], layout)
+    older.put_many(Scored(id=f"P{at}", score=str(at), code=str(at)) for at in (3, 10, 20))
+    older.put_many(Rates(source="P3", target=f"P{at}", at=str(at)) for at in (3, 10, 20))
+    g = Graph(store, [Rescored, Rerates], layout)
+    assert {(each.kind, each.name) for each in g.differences()} >= {("indexed", "score"), ("unique", "code")}
+    for ask in (lambda: g.find(Rescored, field("score") > 5).count(), lambda: g.get(Rescored, code=10)):
+        with pytest.raises(MigrationDue):
+            ask()
+    assert [each.at for each in g.out("P3", Rerates)] == [3, 10, 20]
+    assert g.migrate(finish=True).ended
+    assert [each.score for each in g.find(Rescored, order="score")] == [3, 10, 20]
+    assert g.get(Rescored, code=10) == Rescored(id="P10", score=10, code=10)
+    assert [each.at for each in g.out("P3", Rerates)] == [3, 10, 20]
+    assert g.differences() == []
+
+
+@pytest.mark.parametrize("layout", [None, MaterializedGraph()])
+def test_no_call_overlooks_edges_that_have_just_become_symmetric(layout: Layout | None) -> None:
+    store = SQLiteStore(":memory:")
+    older = Graph(store, [Reader, Pays], layout)
+    older.put_many([*(Reader(id=id) for id in "abc"), Pays(source="c", target="b"), Pays(source="a", target="b")])
+    models = symmetric()
+    pays = models[1]
+    g = Graph(store, models, layout)
+    asked: list[Callable[[], Any]] = [
+        lambda: list(g.out("b", pays)),
+        lambda: g.edge(pays, "b", "a"),
+        lambda: g.collection(Reader.ref("b")).edges,
+        lambda: list(g.scan(pays)),
+        lambda: list(g.scan()),
+        lambda: g.count(pays),
+        lambda: g.disconnect(pays, "b", "a"),
+        lambda: g.update(pays, "b", "a", amount=3),
+        lambda: g.delete(Reader, "b"),
+        lambda: g.snapshot(edges=[pays]),
+    ]
+    for ask in asked:
+        with pytest.raises(MigrationDue):
+            ask()
+    assert g.delete(Reader, "b", edges="found")
+    older.put(Reader(id="b"))
+    assert g.migrate(finish=True).ended
+    assert g.count(pays) == 2
+    assert g.delete(Reader, "b")
+    assert g.count(pays) == 0
+
+
+def test_a_node_is_not_deleted_without_edges_that_an_index_does_not_have_yet() -> None:
+    store = SQLiteStore(":memory:")
+    older = Graph(store, [Reader, Pays], AdjacencyList(reverse=None))
+    older.put_many([Reader(id="a"), Reader(id="b"), Pays(source="a", target="b")])
+    g = Graph(store, [Reader, Pays])
+    with pytest.raises(MigrationDue):
+        g.delete(Reader, "b")
+    assert g.migrate(finish=True).ended
+    assert g.delete(Reader, "b")
+    assert g.count(Pays) == 0

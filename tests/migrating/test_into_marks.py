@@ -21,6 +21,7 @@ from adjoin import (
     Stored,
     field,
 )
+from adjoin.layouts.interface import Layout
 
 
 class Writer(Node):
@@ -78,8 +79,8 @@ ASKED: list[Callable[[Graph], Any]] = [
 @pytest.mark.parametrize("tenant", [None, "acme"])
 @pytest.mark.parametrize("is_back", [False, True])
 def test_every_mark_holds_in_the_new_table(*, is_back: bool, tenant: str | None) -> None:
-    layouts = [AdjacencyList(table="Plain"), MaterializedGraph(table="Other")]
-    old, new = (Graph(":memory:", MODELS, layout) for layout in (reversed(layouts) if is_back else layouts))
+    layouts: list[Layout] = [AdjacencyList(table="Plain"), MaterializedGraph(table="Other")]
+    old, new = (Graph(":memory:", MODELS, layout) for layout in (layouts[::-1] if is_back else layouts))
     before, after = (g if tenant is None else g.for_tenant(tenant) for g in (old, new))
     before.put_many([Work(id="B"), *(Writer(id=f"A{at}", name=f"n{-at % 4}", tags=[f"t{at % 2}"]) for at in range(4))])
     before.put_many([each(source=f"A{at}", target="B") for each in (Wrote, Read) for at in range(3)])

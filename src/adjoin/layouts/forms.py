@@ -10,9 +10,12 @@ Nothing is read or written here; `plans.migrating` does that.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from decimal import Decimal
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from adjoin.dataclass import dataclass
@@ -20,6 +23,7 @@ from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import MigrationDue, TableMismatch
 from adjoin.evaluate import paths_in
 from adjoin.expressions import Condition
+from adjoin.field_types import plain_type
 from adjoin.layouts.indexed_fields import ELEMENTS
 
 if TYPE_CHECKING:
@@ -53,6 +57,10 @@ class ItemForm:
     """The attribute of each stored field."""
     aggregates: Mapping[str, str] = field(default_factory=dict)
     """The keys of the declarations of aggregates, by field."""
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    """How the values of fields are spelled in keys of indexes and in claims, by attribute: as text, numbers or dates.
+
+    An earlier version did not record it, so nothing is known of attributes that are not here."""
     due: frozenset[FormPart] = frozenset()
     """The parts that stored items may lack, until a migration has ended."""
     computed: tuple[str, ...] = field(default=(), compare=False)
@@ -73,11 +81,23 @@ class ItemForm:
     def lacking(self, stored: ItemForm) -> frozenset[FormPart]:
         """The parts that items lack which have the form `stored`."""
         known = stored.parts()
-        return frozenset(
+        found = {
             part
             for part, declared in self.parts().items()
             if (known.get(part) != declared or part in stored.due) and not self._is_there(part, stored)
-        )
+        }
+        # If a field has a value of another type now, stored entries spell it in another way.
+        respelled = {name for name, how in self.spelled.items() if stored.spelled.get(name, how) != how}
+        if respelled:
+            found |= {part for part in self.parts() if not respelled.isdisjoint(self._spelled_in(part))}
+        return frozenset(found)
+
+    def _spelled_in(self, part: FormPart) -> set[str]:
+        """The attributes whose values are spelled in a part of the form."""
+        kind, name = part
+        if kind == "index":
+            return {each for text in self.indexes[name].values() for each in _NAME.findall(text)}
+        return {self.fields[name]} if kind in ("indexed", "unique") and name in self.fields else set()
 
     def _is_there(self, part: FormPart, stored: ItemForm) -> bool:
         """Whether items have a part anyway: a field, or an index entry whose keys are attributes that they had."""
@@ -118,6 +138,7 @@ class ItemForm:
             "symmetric": self.symmetric,
             "fields": dict(self.fields),
             "aggregates": dict(self.aggregates),
+            "spelled": dict(self.spelled),
             "due": sorted(f"{kind} {name}".strip() for kind, name in self.due),
         }
         return {name: value for name, value in told.items() if value}
@@ -135,6 +156,7 @@ class ItemForm:
             plain.get("symmetric", False),
             plain.get("fields", {}),
             plain.get("aggregates", {}),
+            plain.get("spelled", {}),
             frozenset((kind, name) for kind, _, name in due),
         )
 
@@ -205,11 +227,19 @@ class Due:
         if kind is None:
             # Where only sort keys are other ones, everything is there.
             words = [word for word in {**self.parts, **self.unsure} if (word, index) not in self.resorted]
-            self._check(words, [] if index is None else [("index", index)])
+            # In the partition of a node, an edge that has just become symmetric may lack its other item.
+            self._check(words, [("symmetric", "")] if index is None else [("index", index)])
             return
         wanted: list[FormPart] = [("keys", ""), ("symmetric", "")]
         wanted += [("index", index)] if index is not None else []
         self._check(_words(kind), wanted)
+
+    def check_around(self, kinds: Iterable[EntityType], index: str | None) -> None:
+        """Raises if not all edges of these classes at a node are in the table, or in an index, where they belong."""
+        words = [word for kind in kinds for word in _words(kind) if (word, index) not in self.resorted]
+        wanted: list[FormPart] = [("keys", ""), ("symmetric", "")]
+        wanted += [("index", index)] if index is not None else []
+        self._check(words, wanted)
 
     def check_field(self, kind: EntityType, name: str, index: str) -> None:
         """Raises if a find by an indexed field may miss stored items."""
@@ -305,8 +335,32 @@ def _form(keys: AdjacencyKeys, kind: EntityType, aggregates: Mapping[str, str]) 
             for name, key in sorted(aggregates.items())
             if name.partition(".")[0] == kind.label and kind.whole is kind
         },
+        spelled=_spelled(kind, made.values()),
         computed=tuple(name for name in made_of_others if name in stored),
     )
+
+
+def _spelled(kind: EntityType, entries: Iterable[Mapping[str, str] | None]) -> dict[str, str]:
+    """How the fields that are in keys of indexes or in claims are spelled there."""
+    attributes = {name for entry in entries if entry for text in entry.values() for name in _NAME.findall(text)}
+    attributes |= {kind.attributes[name] for name in (*kind.indexed, *kind.unique)}
+    types = {stored: plain_type(kind.fields[name]) for name, stored in kind.attributes.items() if stored in attributes}
+    return {stored: _spelling(type) for stored, type in types.items() if type is not None}
+
+
+def _spelling(type: type[Any]) -> str:
+    if issubclass(type, Enum) and (members := list(type)):
+        type = members[0].value.__class__
+    return _SPELLED.get(type, "text")
+
+
+_SPELLED: dict[type, str] = {
+    **dict.fromkeys((bool, int, float, Decimal), "number"),
+    dt.datetime: "datetime",
+    dt.date: "date",
+    bytes: "bytes",
+    tuple: "path",
+}
 
 
 def _entry(keys: AdjacencyKeys, kept: NodeKeys | EdgeKeys, attributes: Iterable[str]) -> dict[str, str] | None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
@@ -40,8 +41,10 @@ from adjoin.expressions import (
     attribute,
 )
 from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.forms import Due
 from adjoin.layouts.interface import DELETING, Satellite
 from adjoin.layouts.ranges import Range
+from adjoin.plans.declared import check_due
 from adjoin.plans.shards import fresh_numbers
 from adjoin.plans.steps.again import claimable, same, unchanged
 from adjoin.plans.steps.batches import BATCHES_A_ROUND, Pages, Place, chunks, get_all, place_of
@@ -351,6 +354,10 @@ def gather(
     has_record = layout.has_edges(kind) and layout.why_no_own_items is None
     record = layout.deletion_key(node_key) if has_record else None
     own, arriving = layout.ranges_around(kind, id, node_key, must_find=must_find)
+    if layout.due.is_any and must_find:
+        edges = [edge for edge in layout.schema.edges.values() if edge.joins(kind)]
+        for index in {each.access.index for each in (*own, *arriving)}:
+            yield from check_due(layout, partial(_check_around, edges, index))
     queries = [((each.access, True), _all_in(layout, each)) for each in own]
     pages = Pages(queries + [((each.access, False), _all_in(layout, each)) for each in arriving])
     while pages.has_more:
@@ -376,6 +383,11 @@ def gather(
         (stored,) = yield from get_all([Get(layout.table, record, consistent=True)])
         around.tokens |= _tokens(stored)
     return around
+
+
+def _check_around(edges: Sequence[EdgeType], index: str | None, due: Due) -> None:
+    """Refuses to delete a node of which some edges would not be found, and so would stay."""
+    due.check_around(edges, index)
 
 
 def _is_at(kind: NodeType, only: EntityType | None, found: EntityType | None) -> bool:

@@ -19,6 +19,7 @@ from adjoin.evaluate import condition_test
 from adjoin.expressions import Condition, all_of
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.counted_deletion import delete_one_of
+from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import UNMARKED, refuse_foreign, visible
 from adjoin.plans.in_transaction import counted_in_transaction, disconnect_counted
 from adjoin.plans.steps.again import disconnected_satellites
@@ -43,6 +44,8 @@ def disconnect(
     lock: Condition | None = None,
 ) -> Plan[bool]:
     """Removes an edge, if it has the version that a lock asks for; returns whether it existed."""
+    if kind.symmetric and layout.due.is_any:
+        yield from check_due(layout, lambda due: due.check_range(kind, None))
     keys = edge_keys(layout, kind, source, target, fields)
     ends = layout.has_ends(kind, source, target)
     between = layout.fit(kind).labelled

@@ -152,9 +152,10 @@ def _plain(item: Item) -> dict[str, Any]:
 
 def _check_due(layout: BoundLayout, asked: ScanQuestion) -> Plan[None]:
     """Raises if items of the class may be stored under keys that are not of the class any more, or lack a field."""
-    if layout.due.is_any and (kind := asked.kind) is not None:
-        yield from check_due(layout, lambda due: due.check_keys(kind))
-        yield from check_due(layout, lambda due: due.check_filter(kind, asked.filter))
+    if layout.due.is_any and asked.sought != "others":
+        # Of the two items of a symmetric edge, one stands for it, and it may be the one that is not there yet.
+        yield from check_due(layout, lambda due: due.check_range(asked.kind, None))
+        yield from check_due(layout, lambda due: due.check_filter(asked.kind, asked.filter))
 
 
 def scan_round(

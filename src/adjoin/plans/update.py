@@ -25,6 +25,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.model import Edge
 from adjoin.plans.changed_values import changed_fields, settled
+from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.entity_write import (
     Claims,
@@ -107,6 +108,9 @@ def _identified_edge(
 def update(layout: BoundLayout, change: Changed) -> Plan[Any]:
     """Changes fields and returns the node or edge after the change; an edge that a delete has hidden does not exist."""
     identity = change.identity
+    if len(identity.keys) > 1 and layout.due.is_any:
+        # A symmetric edge may be stored at its other end only.
+        yield from check_due(layout, lambda due: due.check_range(identity.kind, None))
     unmarked = UNMARKED if identity.kind.can_be_hidden else None
     try:
         return (yield from _updated(layout, change, unmarked))

@@ -94,9 +94,9 @@ def opened(layout: BoundLayout, secret: bytes, follow: RunPlan, folder: PathName
 
 
 def _checked(layout: BoundLayout, kind: EntityType) -> Plan[None]:
-    """Raises if items of a class may be stored under keys that are not of the class any more."""
+    """Raises if items of a class may be stored under keys that are not of the class any more, or at one end only."""
     if layout.due.is_any:
-        yield from check_due(layout, lambda due: due.check_keys(kind))
+        yield from check_due(layout, lambda due: due.check_range(kind, None))
 
 
 # --- what is held ------------------------------------------------------------------------------

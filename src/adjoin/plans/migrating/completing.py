@@ -243,9 +243,10 @@ def made_fields(layout: BoundLayout, kind: EntityType, item: Item) -> Item:
         return {}
     found: Item = {}
     for name, stored in kind.attributes.items():
-        if stored in item or name in layout.rules.maintained(kind):
-            continue
         info = kind.fields[name]
+        # A function that makes a default, such as the present time, says nothing about the item.
+        if stored in item or name in layout.rules.maintained(kind) or info.default_factory is not None:
+            continue
         value = layout.encode_stored(kind, name, getattr(entity, name))
         default = None if info.is_required() else layout.encode_stored(kind, name, info.get_default())
         if value is not None and value != default:
@@ -290,8 +291,8 @@ def entry_actions(layout: BoundLayout, kind: EntityType, item: Item, entity: Any
     defaults |= layout.managed.defaults(kind, item)
     if layout.looks_first(kind):
         former = {kind.attributes[name] for name, others in kind.former.items() if not item.keys().isdisjoint(others)}
-        made = made_fields(layout, kind, item)
-        defaults |= {name: value for name, value in made.items() if name not in former}
+        derived = made_fields(layout, kind, item)
+        defaults |= {name: value for name, value in derived.items() if name not in former}
     return actions + [
         Set(attribute(name), Value(each)) for name, each in sorted(defaults.items()) if "NULL" not in each
     ]

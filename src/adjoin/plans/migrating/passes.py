@@ -234,9 +234,8 @@ class Migration:
     # --- what callers see ----------------------------------------------------------------------
 
     def report(self) -> MigrationReport:
-        state = self._state or self._ended
+        state, used = self._state or self._ended, self._consumption
         if state is None:
-            used = self._consumption
             return MigrationReport("reading", 0, self._total, 0, (), used.rcu, used.wcu, 0.0)
         stage: MigrationStage = "ended" if self._ended is not None else state.stage
         return MigrationReport(
@@ -245,9 +244,9 @@ class Migration:
             max(self._total, state.read),
             state.written,
             tuple(self._refused[:SHOWN]),
-            state.rcu,
-            state.wcu,
-            state.seconds,
+            used.rcu,
+            used.wcu,
+            used.seconds,
             state.older,
         )
 
