@@ -116,6 +116,7 @@ def test_what_a_request_carries() -> None:
         CONDITIONS["name"],
         Or((absent("size"), *of_type("size", "N"))),
     ]
+    assert plain.conditions([], ["spelled"], ["words", "spelled"]) == [HasType(at("words"), "L")]
     assert plain.conditions([], []) == []
     labelled = Or((absent("kind"), Compare("=", at("kind"), Value({"S": "a thing"}))))
     assert fitted(Thing, ("kind", "a thing")).conditions(["name"], []) == [labelled, CONDITIONS["name"]]

@@ -115,7 +115,7 @@ def test_a_reason_shows_the_value_that_is_no_number() -> None:
         (far,) = g._layout.items(Piece(id="b", weight=5))
         names = {rule.name: rule.terms[1].attribute or "" for rule in group.rules if not rule.counts}
         assert names
-        _, aside = contributions(g._layout, group, edge, {**far, **dict.fromkeys(names.values(), {"S": "many"})})
+        _, aside = contributions(g._layout, group, edge, {**far, **{key: {"S": "many"} for key in names.values()}})
         assert aside == {
             name: f"{name} adds up numbers, but {{'S': 'many'}} is not a number; correct the item" for name in names
         }

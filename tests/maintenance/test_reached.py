@@ -60,6 +60,34 @@ def test_a_set_is_written_only_if_it_changes(g: Graph) -> None:
     assert edges_by_text(set_of(g)) == {"BOOK#b": 1}
 
 
+class Part(Node):
+    id: str
+    cost: int = 0
+    parts: Annotated[int, Count("Uses", recursive=True, distinct=True)] = 0
+    costs: Annotated[int, Sum("Uses", field="cost", recursive=True, distinct=True)] = 0
+
+
+class Uses(Edge[Part, Part]):
+    pass
+
+
+def test_of_two_sets_only_the_one_that_changes_is_written() -> None:
+    with Graph(":memory:", [Part, Uses]) as g:
+        g.put_many([Part(id="a"), Part(id="b", cost=3), Uses(source="a", target="b")])
+        g.maintain(once=True)
+        key = g._layout.node_key(g._layout.schema.node(Part), "a")
+
+        def sets() -> list[AttributeValue]:
+            (response,) = g._store.execute((Get("adjoin", key, consistent=True),))
+            return [response.item[f"adjoin:PART.{name}"] for name in ("parts", "costs")]  # type: ignore[union-attr,index]
+
+        before = sets()
+        g.update(Part, "b", cost=4)
+        g.maintain(once=True)
+        after = sets()
+        assert (before[0] == after[0], [*map(edges_by_text, after)]) == (True, [{"PART#b": 1}, {"4 PART#b": 1}])
+
+
 @pytest.mark.parametrize("value", [{"S": "x"}, {"M": {}}, {"B": "eJw="}], ids=["text", "map", "bytes"])
 def test_a_set_that_another_program_wrote_counts_as_empty(g: Graph, value: AttributeValue) -> None:
     (rule,) = g._layout.rules.groups[0].distinct_rules

@@ -7,7 +7,7 @@ writer's part may be the last and go, with the item, between what the maintainer
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 
@@ -84,7 +84,7 @@ class Line(Edge[Order, Product]):
     product: str
 
 
-OWN = {Order: Keys(partition="ORDER#{id}", sort="O"), Product: Keys(partition="{id}", sort="P")}
+OWN: dict[type[Any], Keys] = {Order: Keys(partition="ORDER#{id}", sort="O"), Product: Keys(partition="{id}", sort="P")}
 TOLD = AdjacencyList(keys={**OWN, Line: Keys(sort="LINE#{target}", reverse_partition="{target}")})
 BY_A_FIELD = AdjacencyList(keys={**OWN, Line: Keys(sort="LINE#{product}", reverse_partition="{product}")})
 

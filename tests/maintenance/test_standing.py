@@ -230,7 +230,8 @@ def test_records_go_with_the_rule_that_they_are_of(store: SQLiteStore) -> None:
         store.execute([Put("adjoin", records.record_key("ASIDE", f"{name}#1")) for name in names])
 
     def left() -> list[str]:
-        (response,) = store.execute((Query("adjoin", *records.records("ASIDE", ""), consistent=True),))
+        partition, sort = records.records("ASIDE", "")
+        (response,) = store.execute((Query("adjoin", partition, sort, consistent=True),))
         assert isinstance(response, PageResponse)
         return [item["SK"]["S"].rpartition("#")[0].lstrip("=") for item in response.items]
 

@@ -12,6 +12,7 @@ from adjoin import Count, Edge, Graph, InvalidRequest, InvalidValue, Max, Node, 
 from adjoin.layouts.interface import GENERATION
 from adjoin.plans.counting.edge_state import aside_key
 from adjoin.plans.counting.references import named_in, ref_to
+from adjoin.plans.maintenance import stream
 from adjoin.plans.maintenance.report import Tally, remove_left
 from adjoin.plans.maintenance.standing import POSITION, key_of
 from adjoin.plans.maintenance.stream import Daemon, Reading, leave, maintain_step
@@ -140,6 +141,27 @@ def test_a_line_is_written_once_a_minute(g: Graph, store: FaultyStore, caplog: p
             run(daemon.step(g._layout), store)
             told = [record for record in caplog.records if "changes in" in record.getMessage()]
             assert len(told) == lines, seconds
+
+
+@pytest.mark.parametrize(("steps", "left"), [(1, " s behind"), (20, "; nothing is left")])
+def test_a_run_that_is_stopped_tells_what_is_left(
+    g: Graph,
+    store: FaultyStore,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    steps: int,
+    left: str,
+) -> None:
+    monkeypatch.setattr(stream, "TOGETHER", 1000)
+    g.put_many(Part(id=f"a{number}") for number in range(1001))
+    daemon = Daemon()
+    with caplog.at_level(logging.INFO, "adjoin.maintain"):
+        for _ in range(steps):
+            if run(daemon.step(g._layout), store):
+                break
+        run(daemon.leave(g._layout), store)
+    (told,) = [record.getMessage() for record in caplog.records if "changes in" in record.getMessage()]
+    assert told.endswith(left), told
 
 
 # --- records -----------------------------------------------------------------------------------

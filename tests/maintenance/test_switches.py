@@ -18,6 +18,7 @@ from adjoin.plans.steps.again import ATTEMPTS
 from adjoin.requests import BatchGet, Delete, Get, Put, Update
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
+from adjoin.values import AttributeValue
 from tests.faults import FaultyStore
 from tests.maintenance.ledgers import is_rank
 from tests.maintenance.simulation import Process, stored
@@ -118,7 +119,8 @@ def test_a_switch_takes_a_value_away_that_no_edge_accounts_for(g: Graph) -> None
 
 def test_a_switch_removes_the_hidden_attribute_that_a_rule_had_before(g: Graph) -> None:
     """A count of different nodes has one, which may be large, and the same count without `distinct=` has none."""
-    former, others = {"M": {}}, {"S": "another program's"}
+    former: AttributeValue = {"M": {}}
+    others: AttributeValue = {"S": "another program's"}
     key = g._layout.node_key(author(g), "a")
     actions = tuple(
         Set(attribute(name), Value(value)) for name, value in (("adjoin:AUTHOR.works", former), ("mine", others))

@@ -308,10 +308,12 @@ class Daemon:
         self._reading, self._total, self._told = Reading(), Tally(), Tally()
         self._told_at = clock()
         self._failures = self._retries = 0
+        self._is_drained = False
+        """Whether the last step left nothing that can be applied now."""
 
     def step(self, layout: BoundLayout) -> Plan[float | None]:
         """Applies the next changes. Returns the seconds to wait before the next step, or None if the run is over."""
-        own = Tally()
+        own, self._is_drained = Tally(), False
         try:
             has_more = yield from maintain_step(layout, self._reading, own, clock=self._clock)
         except AdjoinError as error:
@@ -326,7 +328,8 @@ class Daemon:
             if self._failures:
                 _log.info("maintenance continues, after %d attempts", self._failures + 1)
             self._failures = 0
-        self._tell(is_drained=not has_more)
+        self._is_drained = not has_more
+        self._tell()
         if has_more:
             return 0.0
         return None if self._once else self._every
@@ -338,7 +341,7 @@ class Daemon:
         except AdjoinError as error:
             # An earlier position is stored. Changes that are applied again do no harm.
             _log.warning("the last position was not stored: %s", error)
-        self._tell(is_drained=True, is_last=True)
+        self._tell(is_last=True)
 
     def report(self) -> MaintenanceReport:
         """What this run has done so far."""
@@ -374,7 +377,7 @@ class Daemon:
         )
         return pause
 
-    def _tell(self, *, is_drained: bool, is_last: bool = False) -> None:
+    def _tell(self, *, is_last: bool = False) -> None:
         """Writes a line into the log, at most once a minute, and only if anything was done."""
         seconds = self._clock() - self._told_at
         if not is_last and 0 <= seconds < _TELL:
@@ -389,6 +392,6 @@ class Daemon:
                 some.nodes,
                 some.edges,
                 len(some.set_aside),
-                "nothing is left" if is_drained else f"{self._reading.lag:.1f} s behind",
+                "nothing is left" if self._is_drained else f"{self._reading.lag:.1f} s behind",
             )
         self._told, self._told_at = Tally(), self._clock()
