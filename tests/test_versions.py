@@ -579,7 +579,8 @@ class Path(Edge[Spot, Spot], symmetric=True):
 @pytest.mark.parametrize("models", [(Place, Road), (Spot, Path)], ids=["counted", "with index copies"])
 def test_a_symmetric_edge_with_more_items_is_put_again(models: Any) -> None:
     place, road = models
-    with Graph(":memory:", models) as g:
+    g: Any = Graph(":memory:", models)
+    with g:
         g.put_many([place(id="a"), place(id="b")])
         g.connect(road, "a", "b", length=1)
         for length, ends in enumerate((("a", "b"), ("b", "a")), 2):

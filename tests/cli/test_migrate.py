@@ -19,6 +19,7 @@ from adjoin.errors import TableNotFound
 from adjoin.requests import Get, ItemResponse, Put
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item, decode, encode
+from pytest_adjoin import DynamoDB
 from tests.cli.programs import Ended, adjoin
 from tests.waiting import until
 
@@ -258,3 +259,13 @@ def _let_a_minute_pass(path: Path) -> None:
     state["at"] = repr(float(state["at"]) - 120)
     store.execute([Put("Other", response.item | {"adjoin:migration": encode(state)})])
     store.close()
+
+
+def test_a_hint_names_the_command_that_creates_a_table(tmp_path: Path, adjoin_dynamodb: DynamoDB) -> None:
+    (tmp_path / "school.py").write_text(FIRST)
+    table = f"dynamodb://School?endpoint={adjoin_dynamodb.endpoint}&region={adjoin_dynamodb.region}"
+    put = ("put", table, "school.py", "Student", "id=S1", "name=Ann")
+    refused = adjoin(*put, folder=tmp_path)
+    assert (refused.status, "create it with create_table() or with adjoin migrate" in refused.err) == (1, True)
+    assert adjoin("migrate", table, "school.py", "--finish", folder=tmp_path).status == 0
+    assert adjoin(*put, folder=tmp_path).status == 0

@@ -101,6 +101,7 @@ class Fault:
 
 _THROTTLED = Fault(Throttled, Retry.LATER, "raise the table's throughput, or spread the load over more keys and time")
 _FAILED = Fault(ServiceFailed, Retry.IN_DOUBT, "try again later")
+_NO_TABLE = "create it with create_table() or with adjoin migrate, or check region and name"
 _CREDENTIALS = Fault(InvalidCredentials, remedy="check the key, the secret and the region they are for")
 
 FAULTS: dict[str, Fault] = {
@@ -139,9 +140,9 @@ FAULTS: dict[str, Fault] = {
     "ItemCollectionSizeLimitExceededException": Fault(
         CollectionTooLarge, remedy="a partition of a table with local indexes holds 10 GB at most"
     ),
-    "ResourceNotFoundException": Fault(TableNotFound, remedy="create it with create_table(), or check region and name"),
+    "ResourceNotFoundException": Fault(TableNotFound, remedy=_NO_TABLE),
     "ResourceInUseException": Fault(TableBusy),
-    "TableNotFoundException": Fault(TableNotFound, remedy="create it with create_table(), or check region and name"),
+    "TableNotFoundException": Fault(TableNotFound, remedy=_NO_TABLE),
     "TableAlreadyExistsException": Fault(TableExists),
     "TrimmedDataAccessException": Fault(
         ChangesTrimmed, remedy="read the stream from the beginning, and rebuild what was made from it"
