@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -329,6 +330,43 @@ def test_rows_move_and_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # --- folders -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_served", [False, True], ids=["file", "serve"])
+def test_a_table_of_the_same_name_is_not_followed(
+    is_served: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+
+    def opened_in(name: str, stack: ExitStack) -> Graph:
+        location = str(tmp_path / name)
+        if is_served:
+            server = stack.enter_context(adjoin.serve(location))
+            location = f"dynamodb://walks?endpoint={server.endpoint}&region=us-east-1"
+        g = stack.enter_context(Graph(location, [Person, Knows], layout=AdjacencyList(table="walks")))
+        g.create_table()
+        return g
+
+    with ExitStack() as stack:
+        one, other = opened_in("one.db", stack), opened_in("other.db", stack)
+        one.put(Knows(source="a", target="b"))
+        one.snapshot([Knows]).save(tmp_path / "saved")
+        other.put_many(Knows(source="x", target=id) for id in "abc")
+        with pytest.raises(InvalidSnapshot, match="of another table with the name 'walks'"):
+            other.open_snapshot(tmp_path / "saved").follow(once=True)
+        one.put(Knows(source="b", target="c"))
+        snapshot = one.open_snapshot(tmp_path / "saved")
+        assert snapshot.follow(once=True) == 1
+        # Saved again, it is still of that table; one of an earlier version does not know of which it is.
+        snapshot.save(tmp_path / "saved")
+        with pytest.raises(InvalidSnapshot):
+            other.open_snapshot(tmp_path / "saved").follow(once=True)
+        place = tmp_path / "saved" / "snapshot.json"
+        manifest = orjson.loads(place.read_bytes())
+        del manifest["table id"]
+        place.write_bytes(orjson.dumps(manifest))
+        assert one.open_snapshot(tmp_path / "saved").follow(once=True) == 0
 
 
 def test_a_folder_is_replaced_and_refused(graph: Graph, tmp_path: Path) -> None:

@@ -79,6 +79,19 @@ def test_walks_to_nodes_make_no_edges(open_graph: Open, layout: Layout) -> None:
     assert LOADED["Knows"] == 2 * 4
 
 
+def test_recommendations_make_edges_only_for_weights() -> None:
+    LOADED.clear()
+    with Graph(":memory:", [Person, Knows]) as g:
+        g.put_many(Person(id=id) for id in "abcd")
+        g.put_many(Knows(source=one, target=other, weight=3) for one, other in ("ab", "bc", "cb", "ac", "dc"))
+        for score in ("common", "jaccard", "adamic_adar"):
+            assert [each.node.id for each in g.recommend("a", Knows, direction="both", score=score)] == ["d"]
+        assert [node.id for node in g.common("a", "d", Knows)] == ["c"]
+        assert not LOADED
+        assert [each.score for each in g.recommend("a", Knows, direction="both", weight="weight")] == [9]
+        assert LOADED["Knows"] > 0
+
+
 def test_a_walk_to_refs_makes_few_calls_for_each_edge() -> None:
     with Graph(":memory:", [Person, Knows]) as g:
         g.put_many(Knows(source="a", target=f"b{one}") for one in range(20))

@@ -232,6 +232,8 @@ def test_a_budget_may_raise_instead(star: Graph) -> None:
             list(star.walk("ann", budget=budget).out(Knows).out(Knows).refs())
         assert raised.value.limit in ("requests", "rcu", "nodes")
         assert getattr(budget, raised.value.limit) is not None
+        # It says what was spent, also of what has no limit.
+        assert " and 0 read units" not in str(raised.value)
 
 
 def test_numbers_are_never_partial(star: Graph) -> None:

@@ -35,6 +35,7 @@ from adjoin.values import exact_total
 
 _AHEAD = 16
 """How many nodes are expanded in one round of a weighted search, the nearest first."""
+_ALLOW_MORE = "; allow more"
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,9 @@ def _from_both_ends(adjacency: Adjacency, asked: PathQuestion, banned: set[NodeK
     while front.frontier and back.frontier and not adjacency.spending.exceeded:
         if asked.most is not None and front.depth + back.depth >= asked.most:
             break
-        side, other = (back, front) if is_two_way and len(back.frontier) < len(front.frontier) else (front, back)
+        # Equal sides take turns: behind the only neighbour of an end there may be a node with very many.
+        is_back = (len(back.frontier), back.depth) < (len(front.frontier), front.depth)
+        side, other = (back, front) if is_two_way and is_back else (front, back)
         yield from side.next_level(adjacency, asked, banned)
         meeting = [node for node in side.frontier if node in other.depths]
         if meeting:
@@ -264,7 +267,7 @@ def _existing(adjacency: Adjacency, asked: PathQuestion, is_one: bool) -> Plan[l
 def shortest_path(adjacency: Adjacency, asked: PathQuestion) -> Plan[WalkPath | None]:
     """A shortest path; None if there is none."""
     paths = yield from _existing(adjacency, asked, is_one=True)
-    return complete(adjacency, "the shortest path", paths[0] if paths else None)
+    return complete(adjacency, "the shortest path", paths[0] if paths else None, _ALLOW_MORE)
 
 
 def shortest_paths(adjacency: Adjacency, asked: PathQuestion) -> Plan[WalkResult[WalkPath]]:
@@ -276,7 +279,7 @@ def shortest_paths(adjacency: Adjacency, asked: PathQuestion) -> Plan[WalkResult
 def any_path(adjacency: Adjacency, asked: PathQuestion) -> Plan[WalkPath | None]:
     """A path, which need not be shortest if not everything was read; None if there surely is none."""
     paths = yield from _existing(adjacency, asked, is_one=True)
-    return paths[0] if paths else complete(adjacency, "whether there is a path", None)
+    return paths[0] if paths else complete(adjacency, "whether there is a path", None, _ALLOW_MORE)
 
 
 def reachable(adjacency: Adjacency, asked: PathQuestion) -> Plan[Reachable]:

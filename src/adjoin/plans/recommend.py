@@ -51,6 +51,7 @@ class Taste:
 def recommend(adjacency: Adjacency, taste: Taste) -> Plan[WalkResult[Recommendation[Any]]]:
     """The best recommendations, the best first."""
     first, second, *third = taste.strides
+    adjacency.reads_edges = taste.weight is not None
     yield from adjacency.expand(first, [taste.start])
     own = _joined(adjacency, first, taste.start, taste.weight)
     own.pop(taste.start, None)
@@ -146,6 +147,7 @@ def _reasons(parts: dict[NodeKey, Any], most: int) -> list[NodeKey]:
 def common(adjacency: Adjacency, sides: Iterable[tuple[Stride, NodeKey]]) -> Plan[WalkResult[Any]]:
     """The nodes to which edges of both of two nodes lead."""
     (one, a), (other, b) = sides
+    adjacency.reads_edges = False
     if one.identity == other.identity:
         yield from adjacency.expand(one, [a, b])
     else:

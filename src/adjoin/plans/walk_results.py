@@ -172,14 +172,16 @@ class Recommendation(Generic[N]):
         return table_html("Recommendation", (), [("node", self.node), ("score", self.score), ("through", self.through)])
 
 
-def complete(adjacency: Adjacency, what: str, found: T) -> T:
-    """A number that was computed from everything; raises if something was not read."""
+_FOR_NUMBERS = ", and a number cannot say that it is partial; allow more, or use refs() or group_count(), which can"
+
+
+def complete(adjacency: Adjacency, what: str, found: T, remedy: str = _FOR_NUMBERS) -> T:
+    """A number, or an answer, that was worked out from everything; raises if something was not read."""
     spending = adjacency.spending
     if spending.exceeded is not None:
         raise BudgetExceeded(
             f"{what} is not known: the budget of {getattr(spending.budget, spending.exceeded):g} {spending.exceeded} "
-            f"did not suffice to read everything, and a number cannot say that it is partial; allow more, or use "
-            f"refs() or group_count(), which can",
+            f"did not suffice to read everything{remedy}",
             spending.exceeded,
             found,
         )

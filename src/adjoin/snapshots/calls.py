@@ -79,18 +79,18 @@ def taken(taking: Taking, is_async: bool) -> Any:
     for kind in (*held.nodes, *held.relations):
         taking.run(_checked(layout, kind))
     export = _export(taking)
-    position, since = _position(taking) if export is None else (None, export.at or UNKNOWN_TIME)
+    position, since, table_id = _position(taking) if export is None else (None, export.at or UNKNOWN_TIME, "")
     marked: list[Item] = []
     nodes, relations = building.build(layout, held, lambda: _rows(taking, held, export, marked), taking.progress)
     made = module.AsyncSnapshot if is_async else module.Snapshot
-    return made(layout, taking.secret, taking.follow, held, nodes, relations, position, since, marked)
+    return made(layout, taking.secret, taking.follow, held, nodes, relations, position, since, marked, table_id)
 
 
 def opened(layout: BoundLayout, secret: bytes, follow: RunPlan, folder: PathName, is_async: bool) -> Any:
     """A snapshot that was saved."""
     module, saving = needed("snapshot"), needed("saving")
     made = module.AsyncSnapshot if is_async else module.Snapshot
-    return made(layout, secret, follow, *saving.load(layout, folder, held_of))
+    return made(layout, secret, follow, *saving.load(layout, folder, held_of), is_opened=True)
 
 
 def _checked(layout: BoundLayout, kind: EntityType) -> Plan[None]:
@@ -158,23 +158,26 @@ def _numbers(kind: EntityType, name: str) -> type:
 # --- items -------------------------------------------------------------------------------------
 
 
-def _position(taking: Taking) -> tuple[str | None, float]:
+def _position(taking: Taking) -> tuple[str | None, float, str]:
     """Where the change stream is now, so that changes which are made while items are read are applied later.
+
+    The last of the three is the id of the table.
 
     If the table has no stream, it is not known what one would miss that is switched on later.
     """
     table = taking.layout.table
-    if not taking.run(describe(table)).definition.streams_images:
-        return None, UNKNOWN_TIME
+    told = taking.run(describe(table))
+    if not told.definition.streams_images:
+        return None, UNKNOWN_TIME, told.history.id
     if hasattr(taking.store, "stream_end"):
-        return taking.store.stream_end(table), 0.0
+        return taking.store.stream_end(table), 0.0, told.history.id
     began, mark = time.time(), Mark()
     while True:
         # The only way to find the end of a stream of DynamoDB is to read all changes.
         response = taking.run(read_changes(table, mark.position))
         mark = mark.moved(response)
         if not response.changes or mark.at >= began:
-            return mark.position, 0.0
+            return mark.position, 0.0, told.history.id
 
 
 def _export(taking: Taking) -> Export | None:

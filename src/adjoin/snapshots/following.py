@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import time
 
-from adjoin.errors import ChangesTrimmed
+from adjoin.errors import ChangesTrimmed, InvalidSnapshot
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.plans.deletion import visible
 from adjoin.plans.steps.batches import Place, place_of
-from adjoin.requests import ChangesResponse, ItemChange, Plan, ReadChanges
+from adjoin.requests import ChangesResponse, DescribeTable, ItemChange, Plan, ReadChanges, TableResponse
 from adjoin.snapshots.item_reading import NOTHING, EdgeRow, NodeRow, RowReading
 from adjoin.snapshots.node_table import UNKNOWN, NodeTable
 from adjoin.snapshots.relations import Relation
@@ -40,12 +40,18 @@ class Following:
         position: str | None,
         since: float,
         marked: list[Item],
+        table_id: str,
+        *,
+        is_opened: bool,
     ) -> None:
         self._layout, self._reading, self._nodes, self._relations = layout, reading, nodes, relations
         self.position = position
         """After which change the snapshot continues; None for the oldest that is kept."""
         self.since = since
         """The time of what the snapshot was made from, if there is no position; 0 if the stream had no changes."""
+        self.table_id = table_id
+        """The id of the table that the snapshot was made of; empty if it is not known."""
+        self._is_checked = not (is_opened and table_id)
         self._keys = tuple(key.name for key in layout.definition.key_attributes)
         # The mark of an edge may be older than the position, and the switch newer. Then no change names the edge.
         keys = [{each.name: item[each.name] for each in layout.definition.keys} for item in marked]
@@ -58,10 +64,23 @@ class Following:
                 "the change stream may not have all changes since the snapshot was made: the export is older than a "
                 "day, or the table had no stream; take a new snapshot"
             )
+        if not self._is_checked:
+            yield from self._check_table()
         response: ChangesResponse
         (response,) = yield (ReadChanges(self._layout.table, self.position, MAX_CHANGES),)
         self._next = response.next
         return response.changes
+
+    def _check_table(self) -> Plan[None]:
+        """Raises if the table only has the name of that of which the snapshot was made: it has another stream."""
+        told: TableResponse
+        (told,) = yield (DescribeTable(self._layout.table),)
+        if told.history.id and told.history.id != self.table_id:
+            raise InvalidSnapshot(
+                f"the snapshot was made of another table with the name {self._layout.table!r}, whose changes are not "
+                f"those of this one; build the snapshot again"
+            )
+        self._is_checked = True
 
     @property
     def marked(self) -> list[Item]:

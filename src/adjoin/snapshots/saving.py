@@ -56,6 +56,7 @@ def save(
         "format": FORMAT,
         "table": layout.table,
         "tenant": layout.tenant,
+        "table id": following.table_id,
         "keys": {kind.name: _keys(layout, kind) for kind in (*held.nodes, *held.relations)},
         "edges": [kind.name for kind in held.relations],
         "fields": [f"{name}.{each}" for name, each in _named_fields(held)],
@@ -157,8 +158,8 @@ def load(
     layout: BoundLayout,
     folder: str | os.PathLike[str],
     held_of: Callable[[BoundLayout, Iterable[type[Any]], Iterable[str]], Held],
-) -> tuple[Held, NodeTable, list[Relation], str | None, float, list[Item]]:
-    """The arrays in a folder, mapped into memory, where the change stream continues, and marked edges."""
+) -> tuple[Held, NodeTable, list[Relation], str | None, float, list[Item], str]:
+    """The arrays in a folder, mapped into memory, where the stream continues, marked edges, and the id of the table."""
     place = Path(folder)
     if not (place / _MANIFEST).is_file():
         raise NotFound(f"{place} has no {_MANIFEST}; name the folder of a saved snapshot")
@@ -176,9 +177,9 @@ def load(
         reading = _Opening(place, layout, held, manifest.get("checksums", {}))
         nodes = reading.nodes(manifest["node columns"], manifest["sorted nodes"])
         relations = [reading.relation(nodes, number, told) for number, told in enumerate(manifest["relations"])]
-        # Snapshots of earlier versions have no list of marked edges.
+        # Snapshots of earlier versions have no list of marked edges, and no id of the table.
         marked = [_with_keys(layout, item) for item in manifest.get("marked", [])]
-        return held, nodes, relations, manifest["position"], manifest["since"], marked
+        return held, nodes, relations, manifest["position"], manifest["since"], marked, manifest.get("table id", "")
     except (JSONDecodeError, LookupError, TypeError, ValueError, AttributeError, OSError, EOFError) as error:
         raise InvalidSnapshot(f"{place} is damaged: {error}; build the snapshot again") from error
 

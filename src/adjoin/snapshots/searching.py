@@ -1,7 +1,7 @@
 """One shortest path between two nodes, over the arrays of a snapshot: the one that the live graph finds.
 
-The search is that of `plans.paths`, level by level from both ends, from the end with the smaller frontier. What is
-different is that a level is a compiled loop.
+The search is that of `plans.paths`, level by level from both ends, from the end with the smaller frontier, in turns if
+they are equal. What is different is that a level is a compiled loop.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ class Searching:
         while len(front.ring) and len(back.ring):
             if asked.most is not None and front.depth + back.depth >= asked.most:
                 return None
-            side, other = (back, front) if is_two_way and len(back.ring) < len(front.ring) else (front, back)
+            is_back = (len(back.ring), back.depth) < (len(front.ring), front.depth)
+            side, other = (back, front) if is_two_way and is_back else (front, back)
             side.next_ring(self._banned)
             meeting = first_seen(side.ring, other.seen, search)
             if meeting >= 0:

@@ -78,6 +78,9 @@ class _Asked(Asking):
         position: str | None,
         since: float,
         marked: list[Item],
+        table_id: str,
+        *,
+        is_opened: bool = False,
     ) -> None:
         self._layout, self._held, self._run_plan = layout, held, run
         self._nodes, self._relations = nodes, relations
@@ -85,7 +88,10 @@ class _Asked(Asking):
         self._graph = HeldGraph(layout, nodes, relations)
         self._levels = HeldLevels(self._graph)
         self._searching = Searching(self._graph, self._levels)
-        self._following = Following(layout, RowReading(layout, held), nodes, relations, position, since, marked)
+        reading = RowReading(layout, held)
+        self._following = Following(
+            layout, reading, nodes, relations, position, since, marked, table_id, is_opened=is_opened
+        )
         context = Context(layout, secret, self._answered)
         self._traversal = HeldTraversal(context, monotonic, None, None, graph=self._graph, levels=self._levels)
         self._ways: dict[Any, _Way] = {}

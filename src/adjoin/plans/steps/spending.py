@@ -124,11 +124,11 @@ class Spending:
     def note(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
         """Counts a round."""
         self.requests += len(requests)
-        if self.budget.rcu is None:
-            return
         for request, response in zip(requests, responses, strict=True):
             units = sum(consumed.read for consumed in response.consumed)
             self.rcu += units
+            if self.budget.rcu is None:
+                continue
             if isinstance(request, BatchGet):
                 self._get = max(self._get, units / len(request.gets))
             else:
