@@ -8,6 +8,7 @@ from benchmarks import (
     checksums,
     client,
     cold,
+    explore,
     importing,
     linkbench,
     live_walk,
@@ -28,6 +29,7 @@ if __name__ == "__main__":
     checksums.main(sys.argv[1:])
     client.main(sys.argv[1:])
     cold.main(sys.argv[1:])
+    explore.main(sys.argv[1:])
     importing.main(sys.argv[1:])
     linkbench.main(sys.argv[1:])
     live_walk.main(sys.argv[1:])

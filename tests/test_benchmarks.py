@@ -24,11 +24,13 @@ import pytest
 from orjson import loads
 
 from adjoin import Graph
+from adjoin.explorer.serving import PAGE
 from benchmarks import (
     calls,
     checksums,
     client,
     cold,
+    explore,
     importing,
     linkbench,
     live_walk,
@@ -289,6 +291,19 @@ def test_scale_reads_both_files_and_tells_the_memory(tmp_path: Path, capsys: pyt
 
 
 @on_linux
+def test_exploring_asks_every_view_without_reading_the_file(tmp_path: Path) -> None:
+    if not (PAGE / "index.html").exists():
+        pytest.skip("the page of the explorer is not built; run: make explorer")
+    path = tmp_path / "edges.db"
+    scale.fill(path, scale.workload_of(300))
+    rows, memory = explore.explore(path, ["--models", "benchmarks.with_adjoin"])
+    requests = {what: int(number) for what, number, *_ in rows if number}
+    assert requests["Graph: find a node by its id"] == 1
+    assert requests["Query: a collection"] == 1
+    assert max(requests.values()) <= 300
+    assert memory > 0
+
+
 def test_importing_compares_the_same_edges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     importing.main(["--edges=500", "--rounds=1", f"--files={tmp_path}"])
     shown = capsys.readouterr().out

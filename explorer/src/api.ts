@@ -101,12 +101,14 @@ export interface NodeAnswer {
   node: NodeInfo;
   lanes: Lane[];
   key: [string, string];
+  partition: Record<string, Json>[];
   cost: Cost;
 }
 
 export interface EdgeAnswer {
   edge: EdgeInfo | null;
   key: [string, string];
+  partition: Record<string, Json>[];
   cost: Cost;
 }
 

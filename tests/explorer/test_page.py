@@ -191,6 +191,9 @@ def test_a_query_with_its_requests_and_its_code(browser: Any, tmp_path: Path) ->
         page.page.fill("[aria-label='Value 1 of comparison 1']", "A")
         page.page.click("button >> text=Run")
         page.page.locator("h2", has_text="2 results").wait_for()
+        page.page.set_viewport_size({"width": 820, "height": 1000})
+        assert page.page.evaluate(TOO_WIDE) == [], "what is typed into has room beside the answer"
+        page.page.set_viewport_size({"width": 1280, "height": 800})
         requests = page.page.inner_text(".requests tbody")
         assert "GSI1" in requests
         assert 'GSIPK = "PERSON#name#0"' in requests
@@ -329,7 +332,7 @@ def test_each_view_fits_the_screen_whatever_it_shows(browser: Any, tmp_path: Pat
                 assert page.page.locator("nav span").first.bounding_box()["width"] > 10, "views have their names"
 
 
-TOO_WIDE = """[...document.querySelectorAll(".panel")].filter((each) => each.scrollWidth > each.clientWidth)
+TOO_WIDE = """[...document.querySelectorAll(".panel, fieldset")].filter((each) => each.scrollWidth > each.clientWidth)
     .map((each) => each.textContent.slice(0, 40))"""
 """The panels out of which something protrudes."""
 

@@ -243,6 +243,9 @@ def test_bytes_are_typed_in_base64_and_called_as_bytes(tmp_path: Path) -> None:
     with asking(path, [Blob], BLOBS, write=True) as ask:
         (node,) = ask("find", text="AP8= · AQ==", model="Blob")["nodes"]
         assert node["title"] == "AP8= · AQ=="
+        place = ask("node", handle=node["handle"])
+        assert place["key"] == ["AP8=", "AQ=="]
+        assert len(ask("items", partition=place["partition"])["items"]) == 1
         found = ask("query", form={"verb": "get", "class": "Blob", "id": ["AP8=", "AQ=="]})
         assert len(found["results"]) == 1
         assert "'id': {'B': b'\\x00\\xff'}" in found["requests"][0]["boto3"]

@@ -82,7 +82,7 @@ export function TableView() {
     if (!chosen) return;
     const answer = await asked<NodeAnswer | EdgeAnswer>(chosen.kind, { handle: chosen.handle });
     setIndex("");
-    setPartition([{ S: answer.key[0] }]);
+    setPartition(answer.partition);
   };
   // What was selected in another view is shown here too.
   useEffect(() => {

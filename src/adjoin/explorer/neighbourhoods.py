@@ -20,6 +20,7 @@ from adjoin.explorer.sample import is_of_tenant, some_items
 from adjoin.fields import field
 from adjoin.model import Node, Ref
 from adjoin.plans.steps.spending import Budget
+from adjoin.values import Item
 
 PAGE = 25
 MOST = 200
@@ -87,9 +88,13 @@ class Neighbourhoods:
             node = self._graph.get(ref.model, ref.id)
         told = self._handles.missing(handle) if node is None else self._handles.node(node)
         kind = self._layout.schema.node(type(node) if node is not None else ref.model)
-        key = self._layout.key_texts(self._layout.node_key(kind.whole, ref.id))
         lanes = [lane.told for lane in self._lanes(kind)]
-        return {"node": told, "lanes": lanes, "key": [*key], **requests.told()}
+        return {
+            "node": told,
+            "lanes": lanes,
+            **self._place(self._layout.node_key(kind.whole, ref.id)),
+            **requests.told(),
+        }
 
     def edge(self, handle: str) -> dict[str, Any]:
         kind, source, target, key = self._handles.edge_parts(handle)
@@ -97,7 +102,11 @@ class Neighbourhoods:
             edge = self._graph.edge(kind.model, source, target, **key)
         told = None if edge is None else self._handles.edge(edge)
         item = self._layout.edge_key(kind, kind.source.id(source), kind.target.id(target), kind.key_values([*key], key))
-        return {"edge": told, "key": [*self._layout.key_texts(item)], **requests.told()}
+        return {"edge": told, **self._place(item), **requests.told()}
+
+    def _place(self, key: Item) -> dict[str, Any]:
+        """Where an item is stored: its key as text, and its partition as the Table view asks for it."""
+        return {"key": [*self._layout.key_texts(key)], "partition": [key[self._layout.definition.partition.name]]}
 
     def neighbours(
         self, handle: str, lane: dict[str, Any] | None = None, after: str | None = None, limit: int | None = None

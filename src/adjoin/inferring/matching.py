@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Sequence
+from operator import eq
 from typing import TypeAlias
 
 from adjoin.dataclass import dataclass
@@ -185,11 +186,12 @@ def _of_dates(tokens: list[str], values: list[AttributeValue], hint: Hint) -> st
         return None
     for spec in _PREFIXES:
         format = date_format(spec, plain)
-        if format is not None and tokens == [format.spelled(moment) for moment in moments]:
+        # Most formats differ in the first token already.
+        if format is not None and all(map(eq, tokens, map(format.spelled, moments))):
             return spec
     for spec in ("epoch", "epoch_ms") if plain is dt.datetime else ():
         try:
-            if tokens == [EpochFormat(spec, "S", plain).text(moment) for moment in moments]:
+            if all(map(eq, tokens, map(EpochFormat(spec, "S", plain).text, moments))):
                 return spec
         except AdjoinError:
             continue

@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
 
 from adjoin.dataclass import dataclass
 
@@ -46,21 +47,35 @@ class Splitter:
     separators: str = ALWAYS
     leads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """For each key attribute, words with the character that separates them from the rest, such as "user_"."""
+    _known: dict[tuple[str, str], KeyTokens] = field(default_factory=dict)
+    """What was split already: the same few thousand texts are looked at again for each program that is tried."""
 
     def split(self, text: str, name: str) -> KeyTokens:
         """The text of the key attribute of this name, in tokens."""
+        found = self._known.get((text, name))
+        if found is None:
+            found = self._known[text, name] = self._split(text, name)
+        return found
+
+    def _split(self, text: str, name: str) -> KeyTokens:
         times = [found.span() for found in _TIME.finditer(text)]
         tokens, separators, start = [], [], 0
-        for at, character in enumerate(text):
-            # A separator that begins a key is part of its first word, as in #META.
-            if at and character in self.separators and not any(low <= at < high for low, high in times):
+        # A separator that begins a key is part of its first word, as in #META.
+        for found in _one_of(self.separators).finditer(text, 1):
+            at = found.start()
+            if not any(low <= at < high for low, high in times):
                 tokens.append(text[start:at])
-                separators.append(character)
+                separators.append(found[0])
                 start = at + 1
         tokens.append(text[start:])
         if not separators and (lead := _lead(text)) in self.leads.get(name, ()):
             return KeyTokens((lead[:-1], text[len(lead) :]), (lead[-1],))
         return KeyTokens(tuple(tokens), tuple(separators))
+
+
+@lru_cache(16)
+def _one_of(characters: str) -> re.Pattern[str]:
+    return re.compile(f"[{re.escape(characters)}]")
 
 
 def splitter_of(texts: Mapping[str, Sequence[str]]) -> Splitter:
