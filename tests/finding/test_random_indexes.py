@@ -94,8 +94,8 @@ class Case:
         self.optional: dict[Any, set[str]] = {}
         self.node = self._made("Thing", Node, self.r.randint(1, 2))
         self.far = self._made("Other", Node, 1)
-        self.edge = self._made("Link", Edge[self.node, self.far], self.r.choice([0, 1]))
-        self.child = self._made("Entry", Child[self.node], 1)
+        self.edge = self._made("Link", Edge[self.node, self.far], self.r.choice([0, 1]))  # type: ignore[name-defined]
+        self.child = self._made("Entry", Child[self.node], 1)  # type: ignore[name-defined]
         self.models = [self.node, self.far, self.edge, self.child]
         self.keys: dict[Any, dict[str, Any]] = {model: {} for model in self.models}
         self.indexes = [self._index(f"Index{number}", f"x{number}") for number in range(self.r.randint(1, 3))]
@@ -109,7 +109,8 @@ class Case:
             types[f"id{number}"] = annotations[f"id{number}"] = self.r.choice(list(VALUES))
         for number in range(self.r.randint(1, 3)):
             field_name, plain = f"f{number}", self.r.choice(list(VALUES))
-            types[field_name], hint = plain, plain
+            types[field_name] = plain
+            hint: Any = plain
             if self.r.random() < 0.5:
                 optional.add(field_name)
                 hint, defaults[field_name] = plain | None, None
