@@ -888,19 +888,19 @@ def test_an_error_of_ours_for_values_of_another_type(g: Graph) -> None:
 
 def test_a_symmetric_edge_is_found_once() -> None:
     class Friend(Edge[Person, Person], symmetric=True):
-        since: int
+        year: int
         group: str = "g"
         name: Annotated[str, Copy("target.name")] = ""
 
-    indexes = [Index("ByGroup", "group", "since"), Index("ByName", "NamePK", "name")]
+    indexes = [Index("ByGroup", "group", "year"), Index("ByName", "NamePK", "name")]
     layout = AdjacencyList(indexes=indexes, keys={Friend: Keys(indexes={"ByName": "names"})})
     with Graph(":memory:", [Person, Friend], layout=layout) as g:
         g.put_many(Person(id=id, name=id.upper()) for id in "abc")
-        g.put_many([Friend(source="b", target="a", since=1), Friend(source="c", target="b", since=2)])
+        g.put_many([Friend(source="b", target="a", year=1), Friend(source="c", target="b", year=2)])
         grouped = g.find(Friend, field("group") == "g")
         assert [(each.source, each.target) for each in grouped] == [("a", "b"), ("b", "c")]
         assert grouped.count() == 2
-        assert [each.since for each in grouped.page(limit=1).items] == [1]
+        assert [each.year for each in grouped.page(limit=1).items] == [1]
         # From one end, each edge is as it is seen from there.
         assert [each.target for each in g.find(Friend, field("source") == "b")] == ["a", "c"]
         assert [each.target for each in grouped.where(field("source") == "b")] == ["a", "c"]
