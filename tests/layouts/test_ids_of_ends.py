@@ -125,7 +125,11 @@ class Settled(Edge[Counting, Town]):
 
 
 def test_calls_that_read_everything_take_them() -> None:
-    keys = {Counting: Keys(partition="p_{id}", sort="p"), Town: LAYOUT.keys[Town], Settled: Keys(sort="l#{target.id}")}
+    keys: dict[type[Any], Keys] = {
+        Counting: Keys(partition="p_{id}", sort="p"),
+        Town: LAYOUT.keys[Town],
+        Settled: Keys(sort="l#{target.id}"),
+    }
     layout = AdjacencyList(reverse=None, indexes=[Index("Inverted", "SK", "PK")], keys=keys)
     with Graph(":memory:", [Counting, Town, Settled], layout) as g:
         g.put_many([Counting(id="1"), Town(id="a"), Settled(source="1", target="a")])
