@@ -125,7 +125,7 @@ def test_everything_is_counted_stored_back_and_deleted(g: Graph) -> None:
 @pytest.mark.parametrize("at", ["{at:epoch}", "{at:epoch_ms}", "{at}"])
 def test_a_moment_within_its_bounds_is_never_the_device(at: str) -> None:
     with Graph(":memory:", [Device, Reading], layout(at)) as g:
-        g.put_many([Device(id="d", Site="s", Model="m"), Reading(parent="d", at=minute(1), Celsius=Decimal(1))])
+        g.put_many([Device(id="d", site="s", model="m"), Reading(parent="d", at=minute(1), celsius=Decimal(1))])
         assert ([*g.scan(Device)], [*g.scan(Reading)]) == ([g.get(Device, "d")], [*g.children("d", Reading)])
         assert g.verify().counts == {"DEVICE": 1, "READING": 1}
         epoch = dt.datetime(1970, 1, 1, tzinfo=UTC)
@@ -140,7 +140,10 @@ def test_a_moment_that_may_be_0_is_refused(bound: dict[str, Any]) -> None:
     class Measured(Child[Device], key=("at",)):
         at: Annotated[dt.datetime, Field(**bound)]
 
-    keys = {Device: Keys(partition="{id}", sort="0"), Measured: Keys(partition="{parent}", sort="{at:epoch}")}
+    keys: dict[type[Any], Keys] = {
+        Device: Keys(partition="{id}", sort="0"),
+        Measured: Keys(partition="{parent}", sort="{at:epoch}"),
+    }
     made = AdjacencyList(partition_key="DeviceId", sort_key="Ts", types={"Ts": "N"}, reverse=None, keys=keys)
     wanted = (
         r"the same sort key 0; .*, or give Measured\.at a bound that excludes it, such as Field\(gt=datetime\(1970,"

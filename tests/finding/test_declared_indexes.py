@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +17,7 @@ from adjoin import (
     AdjacencyList,
     AdjoinError,
     AsyncGraph,
+    Copy,
     Edge,
     Graph,
     Index,
@@ -885,3 +886,30 @@ def test_an_error_of_ours_for_values_of_another_type(g: Graph) -> None:
     for predicate in (field("customer") == object(), field("customer") == ["c1"]):
         with pytest.raises(AdjoinError):
             g.find(Order, predicate)
+
+
+def test_a_symmetric_edge_is_found_once() -> None:
+    class Friend(Edge[Person, Person], symmetric=True):
+        year: int
+        group: str = "g"
+        name: Annotated[str, Copy("target.name")] = ""
+
+    indexes = [Index("ByGroup", "group", "year"), Index("ByName", "NamePK", "name")]
+    layout = AdjacencyList(indexes=indexes, keys={Friend: Keys(indexes={"ByName": "names"})})
+    with Graph(":memory:", [Person, Friend], layout=layout) as g:
+        g.put_many(Person(id=id, name=id.upper()) for id in "abc")
+        g.put_many([Friend(source="b", target="a", year=1), Friend(source="c", target="b", year=2)])
+        grouped = g.find(Friend, field("group") == "g")
+        assert [(each.source, each.target) for each in grouped] == [("a", "b"), ("b", "c")]
+        assert grouped.count() == 2
+        assert [each.year for each in grouped.page(limit=1).items] == [1]
+        # From one end, each edge is as it is seen from there.
+        assert [each.target for each in g.find(Friend, field("source") == "b")] == ["a", "c"]
+        assert [each.target for each in grouped.where(field("source") == "b")] == ["a", "c"]
+        # Its two items have different copies.
+        assert [(each.source, each.name) for each in g.find(Friend, order="name")] == [
+            ("b", "A"),
+            ("a", "B"),
+            ("c", "B"),
+            ("b", "C"),
+        ]

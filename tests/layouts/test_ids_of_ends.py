@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Edge, Graph, Index, InvalidKey, Keys, MaterializedGraph, Node
+from adjoin import AdjacencyList, Count, Edge, Graph, Index, InvalidKey, Keys, MaterializedGraph, Node
 from adjoin.requests import Put
 from adjoin.schema import Schema
 from adjoin.stores.sqlite import SQLiteStore
@@ -113,3 +113,30 @@ def test_layouts_whose_edges_take_no_more_than_nodes_look_at_nothing() -> None:
         bound = layout.bind(Schema([Person, Town, LivesIn]))
         assert bound._keys.edges[LivesIn].stricter == ()
     assert LAYOUT.bind(Schema(MODELS))._keys.edges[LivesIn].stricter == ("target",)
+
+
+class Counting(Node):
+    id: str
+    homes: Annotated[int, Count("Settled")] = 0
+
+
+class Settled(Edge[Counting, Town]):
+    pass
+
+
+def test_calls_that_read_everything_take_them() -> None:
+    keys: dict[type[Any], Keys] = {
+        Counting: Keys(partition="p_{id}", sort="p"),
+        Town: LAYOUT.keys[Town],
+        Settled: Keys(sort="l#{target.id}"),
+    }
+    layout = AdjacencyList(reverse=None, indexes=[Index("Inverted", "SK", "PK")], keys=keys)
+    with Graph(":memory:", [Counting, Town, Settled], layout) as g:
+        g.put_many([Counting(id="1"), Town(id="a"), Settled(source="1", target="a")])
+        g._store.execute([Put("adjoin", {"PK": {"S": "p_1"}, "SK": {"S": "l#a_b"}})])
+        g.maintain(once=True)
+        found = g.verify().findings
+        assert [each.examples for each in found if each.kind == "dangling"] == [
+            [{"source": "1", "target": "a_b", "missing": "target"}]
+        ]
+        assert "1 Settled" in repr(g.snapshot(edges=[Settled]))

@@ -32,7 +32,7 @@ from adjoin.batch.numbers import Numbers
 from adjoin.batch.reached import unbalanced
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import CountedType, NodeType, NodeUnion
-from adjoin.errors import InvalidItem
+from adjoin.errors import InvalidItem, InvalidKey
 from adjoin.layouts.own_items import RANK_END, TOKEN_LENGTH, UNTOLD_END
 from adjoin.plans.counting.arrivals import Arrival
 from adjoin.plans.counting.ledger import FORMER, TOKEN
@@ -95,7 +95,12 @@ class LedgerAudit(LedgerRows):
     def _fetched(self, group: RuleGroup, table: ir.Table) -> Iterator[LedgerFault]:
         for row in self._job.engine.fetch(table, ["id", "edge_pk", "edge_sk"]):
             id = self._job.tables.id_of(group.hop.near, row["id"])
-            yield LedgerFault(group.hop.near, id, row["fault"], self._ref(group, id, row))
+            try:
+                ref = self._ref(group, id, row)
+            except InvalidKey:
+                # Another program has written an edge with an id that no node can have. It has no ledger.
+                continue
+            yield LedgerFault(group.hop.near, id, row["fault"], ref)
 
     def _ref(self, group: RuleGroup, id: Any, row: dict[str, Any]) -> EdgeRef | None:
         if row["edge_pk"] is None:

@@ -6,7 +6,7 @@ plans know as `BoundLayout`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -257,6 +257,18 @@ class BoundLayout(EdgeRanges):
             values = {**values, **self.managed.values(kind, first)}
         return self._satellites.of(kind, first, values)
 
+    def is_shown(self, kind: EntityType, item: Item) -> bool:
+        """Whether an item stands for its entity; of the two items of a symmetric edge, one does."""
+        if not isinstance(kind, EdgeType) or not kind.symmetric:
+            return True
+        source, target = self.ends(kind, item)
+        return source <= target
+
+    def differs_at_ends(self, kind: EntityType, fields: Iterable[str]) -> bool:
+        """Whether one of these fields may have different values in the two items of a symmetric edge."""
+        managed = {"source", "target", *self.rules.maintained(kind)}
+        return any(name.partition(".")[0] in managed for name in fields)
+
     def is_ranked(self, kind: EntityType) -> bool:
         """Whether a managed field of a class is in an index key."""
         return bool(self.managed.fields[kind.model])
@@ -389,7 +401,7 @@ class BoundLayout(EdgeRanges):
             if name not in found:
                 found[name] = self._index_value(kind, name, templates[name], values)
         if members.at_risk and not members.at_risk.keys().isdisjoint(values):
-            members.check_kept(values, dict.fromkeys(templates, True) | found)
+            members.check_kept(values, {**dict.fromkeys(templates, True), **found})
         actions: list[Action] = [
             Remove(attribute(name)) if value is None else Set(attribute(name), Value(value))
             for name, value in found.items()

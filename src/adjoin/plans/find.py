@@ -121,7 +121,7 @@ class _Asked:
             return None
         names = dict.fromkeys(name for source in (*best.pattern.partition, *best.pattern.sort) for name in source.names)
         sparse = tuple(name for name in names if name in kind.attributes and may_be_none(kind.fields[name]))
-        return _Fitting(key_search(layout, best, parts), best.equalities > 0, sparse)
+        return _Fitting(key_search(layout, best, parts, order), best.equalities > 0, sparse)
 
     def _by_field(self, parts: Sequence[Predicate]) -> IndexedSearch | None:
         """The search by an indexed field, whose entries are in the order of that field only."""

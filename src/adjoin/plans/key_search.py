@@ -24,7 +24,7 @@ from typing import Any
 import orjson
 
 from adjoin.dataclass import dataclass
-from adjoin.entity_types import EntityType
+from adjoin.entity_types import EdgeType, EntityType
 from adjoin.errors import AdjoinError, InvalidKey, InvalidValue, shown
 from adjoin.expressions import Condition, all_of
 from adjoin.field_types import unknown_field
@@ -77,6 +77,8 @@ class KeySearch:
     """The partitions in all shards of a sharded index."""
     consistent: bool = False
     """Whether reads are strongly consistent: of the table, or of a local index."""
+    is_once: bool = False
+    """Whether one of the two items of a symmetric edge is a result, and the other is not."""
     only: tuple[str, ...] | None = None
     """The attributes that are sent, if keys alone tell what is a result; None for whole items."""
 
@@ -117,6 +119,8 @@ class KeySearch:
         for name in fields - self.kind.fields.keys():
             # Raises, with the closest name.
             self.kind.attribute(name)
+        if self.is_once and layout.differs_at_ends(self.kind, fields):
+            return self.with_(is_once=False).where(layout, predicate)
         names = {self.kind.attributes.get(name) for name in fields}
         is_here = None in names or bool(names & taken) or (self.held is not None and not names <= self.held)
         if not is_here:
@@ -186,7 +190,7 @@ class KeySearch:
     @property
     def is_exact(self) -> bool:
         """Whether every item that is read is a result."""
-        return self.filter is None and not self.rest
+        return self.filter is None and not self.rest and not self.is_once
 
     def reading(self, layout: BoundLayout, position: KeyPosition | None) -> KeyReading:
         return KeyReading(layout, self, position)
@@ -339,9 +343,12 @@ def _is_key_value(value: Any) -> bool:
         return False
 
 
-def key_search(layout: BoundLayout, found: PatternConditions, parts: Sequence[Predicate]) -> KeySearch:
-    """The search with conditions. What they do not answer becomes a filter."""
+def key_search(
+    layout: BoundLayout, found: PatternConditions, parts: Sequence[Predicate], order: Sequence[str]
+) -> KeySearch:
+    """The search with conditions, in the order of these fields. What the keys do not answer becomes a filter."""
     pattern = found.pattern
+    kind, fields = pattern.kind, set(order).union(*map(compared_fields, parts))
     search = KeySearch(
         pattern.kind,
         pattern.index,
@@ -351,6 +358,7 @@ def key_search(layout: BoundLayout, found: PatternConditions, parts: Sequence[Pr
         pattern.is_partial,
         pattern.held,
         spread=found.spread,
+        is_once=isinstance(kind, EdgeType) and kind.symmetric and not layout.differs_at_ends(kind, fields),
     )
     for part in parts:
         if not any(part is each for each in found.answered):

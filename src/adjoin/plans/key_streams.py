@@ -130,13 +130,15 @@ class KeyReading:
             return self._any
         if self.asked.question is not None:
             read = self.asked.question.sending(layout).some_decoder(layout)
-        keys_only = self.asked.only is not None
+        keys_only, once = self.asked.only is not None, self.asked.is_once
         is_of_index = self.asked.held is not None and not self.asked.is_partial and not kind.takes_any
 
         def decode(item: Item) -> Any:
             # An index copy has the fields of its entity, and so it is in an index over fields too. The index may also
             # hold other items of the node's partition.
             if layout.is_bookkeeping(item) or layout.kind_of(item) is not kind.whole:
+                return None
+            if once and not layout.is_shown(kind, item):
                 return None
             if keys_only:
                 return True if layout.is_one(kind, item) else None

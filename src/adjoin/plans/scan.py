@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from adjoin.dataclass import dataclass
-from adjoin.entity_types import EdgeType, EntityType, NodeType
+from adjoin.entity_types import EntityType, NodeType
 from adjoin.expressions import Condition, all_of, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
@@ -117,7 +117,7 @@ def _reader(layout: BoundLayout, asked: ScanQuestion) -> _Read:
         if told is None or (kind is not None and (told is not kind.whole or not layout.is_one(kind, item))):
             return None
         found = keys_only or layout.decode(told, item)
-        return found if found is None or _is_shown(layout, told, item) else None
+        return found if found is None or layout.is_shown(told, item) else None
 
     def other(item: Item) -> Any:
         if layout.is_bookkeeping(item) or layout.is_of_a_tenant(item):
@@ -133,14 +133,6 @@ def _reader(layout: BoundLayout, asked: ScanQuestion) -> _Read:
 
     readers: dict[Sought, _Read] = {"entities": entity, "others": other, "everything": either}
     return readers[asked.sought]
-
-
-def _is_shown(layout: BoundLayout, kind: EntityType, item: Item) -> bool:
-    """Whether the item stands for its entity; of the two items of a symmetric edge, one does."""
-    if not isinstance(kind, EdgeType) or not kind.symmetric:
-        return True
-    source, target = layout.ends(kind, item)
-    return source <= target
 
 
 def _plain(item: Item) -> dict[str, Any]:

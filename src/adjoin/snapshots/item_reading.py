@@ -15,7 +15,7 @@ from pydantic_core import PydanticUndefined
 
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
-from adjoin.errors import InvalidItem
+from adjoin.errors import InvalidItem, InvalidKey
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.key_values import sortable_text
 from adjoin.layouts.keys import Part, Template
@@ -80,8 +80,12 @@ class RowReading:
             edge = self._edge(kind, item)
         return node, edge
 
-    def _edge(self, kind: EdgeType | NodeType, item: Item) -> EdgeRow:
-        source, target = self._layout.ends(kind, item)
+    def _edge(self, kind: EdgeType | NodeType, item: Item) -> EdgeRow | None:
+        try:
+            source, target = self._layout.ends(kind, item)
+        except InvalidKey:
+            # An edge that another program has written to an id that no node can have leads nowhere.
+            return None
         sorts = self._sorts[kind.model].of(item)
         if isinstance(kind, NodeType):
             # A child has one parent, so it needs no order.
