@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import operator
 from base64 import b64decode
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -54,29 +53,6 @@ DynamoDB's order by UTF-8 bytes."""
 def condition_test(condition: Condition, purpose: str = "ConditionExpression") -> Test:
     """Returns a function that tests whether an item satisfies the condition; a missing item is `{}`."""
     return _TESTS[type(condition)](condition, purpose)
-
-
-def paths_in(expression: object) -> Iterator[Path]:
-    """Yields every path in a condition or an action."""
-    if isinstance(expression, Path):
-        yield expression
-    elif isinstance(expression, tuple):
-        for part in expression:
-            yield from paths_in(part)
-    elif not isinstance(expression, Value | str):
-        for name in _fields_of(type(expression)):
-            yield from paths_in(getattr(expression, name))
-
-
-_FIELDS: dict[type[Any], tuple[str, ...]] = {}
-
-
-def _fields_of(kind: type[Any]) -> tuple[str, ...]:
-    """The fields of a class of conditions, actions or operands; empty for another class."""
-    found = _FIELDS.get(kind)
-    if found is None:
-        found = _FIELDS[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
-    return found
 
 
 # --- operands ----------------------------------------------------------------------------------

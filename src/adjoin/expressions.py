@@ -7,7 +7,9 @@ module.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, TypeAlias
 
 from adjoin.dataclass import dataclass
 from adjoin.values import AttributeValue
@@ -165,3 +167,26 @@ class Discard:
 
 
 Action: TypeAlias = Set | Remove | Add | Discard
+
+
+def paths_in(expression: object) -> Iterator[Path]:
+    """Yields every path in a condition or an action."""
+    if isinstance(expression, Path):
+        yield expression
+    elif isinstance(expression, tuple):
+        for part in expression:
+            yield from paths_in(part)
+    elif not isinstance(expression, Value | str):
+        for name in _fields_of(type(expression)):
+            yield from paths_in(getattr(expression, name))
+
+
+_FIELDS: dict[type[Any], tuple[str, ...]] = {}
+
+
+def _fields_of(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a class of conditions, actions or operands; empty for another class."""
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = _FIELDS[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    return found

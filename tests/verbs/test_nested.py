@@ -140,7 +140,7 @@ def test_fields_of_nested_models_are_read_first_and_validated(g: Any) -> None:
         ([field("address.city").remove()], InvalidValue, "Field required"),
         ([field("name.x").set(1)], InvalidValue, "no 'x' in it"),
         ([field("adress.city").set("x")], UnknownField, "did you mean 'address'"),
-        ([field("tags.x").set("y")], InvalidValue, "no position"),
+        ([field("tags.x").set("y")], InvalidValue, "not a position"),
         ([field("tags").set(["a"]), field("tags.0").remove()], InvalidValue, "'tags' is changed twice"),
         ([field("address.geo").set(Geo()), field("address.geo.lat").set(1)], InvalidValue, "changed twice"),
         ([field("name").set("a"), field("name").set("b")], InvalidValue, "changed twice"),

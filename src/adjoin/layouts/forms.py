@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import MigrationDue, TableMismatch
-from adjoin.evaluate import paths_in
-from adjoin.expressions import Condition
+from adjoin.expressions import Condition, paths_in
 from adjoin.field_types import plain_type
 from adjoin.layouts.indexed_fields import ELEMENTS
 

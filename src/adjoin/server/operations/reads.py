@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from adjoin.errors import InvalidRequest
-from adjoin.evaluate import paths_in
-from adjoin.expressions import Condition
+from adjoin.expressions import Condition, paths_in
 from adjoin.requests import PageResponse, Query, Scan
 from adjoin.server.grammar import Expressions, attributes_to_get, filter_of, key_conditions
 from adjoin.server.grammar.attributes import normal

@@ -17,8 +17,8 @@ import apsw
 from orjson import Fragment, dumps
 
 from adjoin.errors import InvalidRequest
-from adjoin.evaluate import condition_test, paths_in, projector, require_bounds
-from adjoin.expressions import Condition, Exists, Not
+from adjoin.evaluate import condition_test, projector, require_bounds
+from adjoin.expressions import Condition, Exists, Not, paths_in
 from adjoin.key_conditions import ONE_PER_KEY, check_condition_count, check_key_conditions
 from adjoin.requests import (
     BatchGet,
