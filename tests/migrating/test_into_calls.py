@@ -456,7 +456,7 @@ def test_classes_that_would_lose_something_are_refused_before_anything_is_writte
         (
             other(AdjacencyList(), [Student, Course, Twice]),
             other(),
-            "tells Enrollment edges between the same nodes apart",
+            "distinguishes Enrollment edges between the same nodes",
         ),
         (other(AdjacencyList(), [Student, Mutual]), other(models=[Student, OneWay]), "symmetric in one of the two"),
     ]
