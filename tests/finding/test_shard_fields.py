@@ -137,10 +137,7 @@ def test_what_is_refused(model: type[Any], by: str, message: str) -> None:
     [
         (Index("ByRegion", "region", shards=4), "has shards=, but no class has {shard} in a template"),
         (Index("ByRegion", "region", shard_by="id"), "has shard_by=, but no shards="),
-        (
-            Index("ByRegion", "region", types={"other": "N"}),
-            "types= for 'other', which is not a key attribute of it",
-        ),
+        (Index("ByRegion", "region", types={"other": "N"}), "types= for 'other', which is not a key attribute"),
     ],
 )
 def test_options_that_nothing_uses_are_refused(index: Index, message: str) -> None:
