@@ -170,7 +170,7 @@ def test_an_index_that_has_a_field_in_another_order_is_named() -> None:
     )
     with Graph(":memory:", [Task], layout) as g:
         with pytest.raises(
-            InvalidKey, match=r"no index sorts Task by 'state': .*; 'ByName' is sorted by \{state:lower\}, not"
+            InvalidKey, match=r"Task by nothing in the order of 'state': .*; 'ByName' is sorted by \{state:lower\}, not"
         ):
             g.find(Task, order="state")
         with pytest.raises(

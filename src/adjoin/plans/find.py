@@ -217,11 +217,9 @@ def _nothing_fits(
         needs.append(f"its indexed fields are {', '.join(map(repr, kind.indexed))}")
     if kind.elements:
         needs.append(f"elements of {', '.join(map(repr, kind.elements))} are indexed")
-    fields = " and ".join(part.field for part in parts if isinstance(part, Comparison))
+    asked = " and ".join(part.field for part in parts if isinstance(part, Comparison)) or "nothing"
     names = " and ".join(map(repr, order))
-    asked = f"finds {kind.name} by {fields or 'nothing'}" + (f" in the order of {names}" if order else "")
-    if order and not fields:
-        asked = f"sorts {kind.name} by {names}"
+    sorted_by = f" in the order of {names}" if order else ""
     remedy = "compare what one of them needs, or name a field to sort by with order=, which then filters by the rest"
     if order:
         remedy = f"compare all that comes before {names} in one of them with ==, or leave order= out"
@@ -233,7 +231,7 @@ def _nothing_fits(
         ]
     if len(order) > 1:
         remedy += ", or declare an index whose sort key has these fields in this order"
-    return f"no index {asked}: {'; '.join(needs)}; {remedy}"
+    return f"no index finds {kind.name} by {asked}{sorted_by}: {'; '.join(needs)}; {remedy}"
 
 
 def _is_shared(pattern: AccessPattern) -> bool:
