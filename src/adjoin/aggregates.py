@@ -236,4 +236,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Immutable:
-    """Marks a field of a node that cannot change after it was written, so that copies of it need no maintenance."""
+    """Marks a field of a node that cannot change after it was written, so that copies of it need no maintenance.
+
+    Fields of edges and children have no copies; the mark is refused there when the graph opens.
+    """

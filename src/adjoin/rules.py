@@ -23,6 +23,7 @@ from typing import Any, Literal, Self, TypeAlias
 from adjoin.aggregates import Direction, Immutable, Summary
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import CountedType, EdgeType, Entity, EntityType, NodeType
+from adjoin.errors import InvalidModel
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate, SizeComparison, TypeTest
 from adjoin.reached_sets import DistinctOf
 from adjoin.schema import Schema
@@ -555,6 +556,10 @@ def fields_of(predicate: Predicate | None) -> Iterator[str]:
 
 def _immutable(kind: EntityType) -> tuple[str, ...]:
     if not isinstance(kind, NodeType):
+        for name in kind.marked(Immutable):
+            raise InvalidModel(
+                f"{kind.name}.{name} is marked Immutable(), which is only for fields of nodes; remove the mark"
+            )
         return ()
     frozen = [name for name, info in kind.fields.items() if info.frozen]
     names = dict.fromkeys([*kind.marked(Immutable), *frozen])

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import Child, Count, Edge, Expires, Graph, Immutable, InvalidValue, Node
+from adjoin import Child, Count, Edge, Expires, Graph, Immutable, InvalidModel, InvalidValue, Node
 from adjoin.expressions import Compare, Exists, Not, Or, Value, attribute
 from adjoin.layouts.interface import WRITTEN
 from adjoin.plans import managed_fields
@@ -112,3 +112,16 @@ def test_immutable_fields_are_compared_with_what_is_stored() -> None:
                 g.put(other)
         with pytest.raises(InvalidValue, match=r"Account.country is immutable, and .* already has another value"):
             g.put(Account(id="a", owner="ann"))
+
+
+def test_only_fields_of_nodes_are_immutable() -> None:
+    class Owns(Edge[Account, Account]):
+        share: Annotated[int, Immutable()] = 0
+
+    class Booking(Child[Account], key=("number",)):
+        number: int
+        text: Annotated[str, Immutable()] = ""
+
+    for model, name in ((Owns, "Owns.share"), (Booking, "Booking.text")):
+        with pytest.raises(InvalidModel, match=rf"^{name} is marked Immutable\(\), which is only for fields of nodes"):
+            Graph(":memory:", [Account, model])
