@@ -238,5 +238,5 @@ class Copy:
 class Immutable:
     """Marks a field of a node that cannot change after it was written, so that copies of it need no maintenance.
 
-    Fields of edges and children have no copies; the mark is refused there when the graph opens.
+    Fields of edges have no copies; the mark is refused there when the graph opens.
     """

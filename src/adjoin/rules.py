@@ -558,7 +558,7 @@ def _immutable(kind: EntityType) -> tuple[str, ...]:
     if not isinstance(kind, NodeType):
         for name in kind.marked(Immutable):
             raise InvalidModel(
-                f"{kind.name}.{name} is marked Immutable(), which is only for fields of nodes; remove the mark"
+                f"{kind.name}.{name} is marked Immutable(), which is only for fields of nodes and children; remove it"
             )
         return ()
     frozen = [name for name, info in kind.fields.items() if info.frozen]

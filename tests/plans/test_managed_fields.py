@@ -114,7 +114,7 @@ def test_immutable_fields_are_compared_with_what_is_stored() -> None:
             g.put(Account(id="a", owner="ann"))
 
 
-def test_only_fields_of_nodes_are_immutable() -> None:
+def test_fields_of_nodes_and_children_are_immutable_and_those_of_edges_are_refused() -> None:
     class Owns(Edge[Account, Account]):
         share: Annotated[int, Immutable()] = 0
 
@@ -122,6 +122,9 @@ def test_only_fields_of_nodes_are_immutable() -> None:
         number: int
         text: Annotated[str, Immutable()] = ""
 
-    for model, name in ((Owns, "Owns.share"), (Booking, "Booking.text")):
-        with pytest.raises(InvalidModel, match=rf"^{name} is marked Immutable\(\), which is only for fields of nodes"):
-            Graph(":memory:", [Account, model])
+    with pytest.raises(InvalidModel, match=r"^Owns.share is marked Immutable\(\), which is only for fields of nodes"):
+        Graph(":memory:", [Account, Owns])
+    with Graph(":memory:", [Account, Booking]) as g:
+        g.put_many([Account(id="a"), Booking(parent="a", number=1, text="x")])
+        with pytest.raises(InvalidValue, match=r"^Booking.text is immutable"):
+            g.update(Booking, ("a", 1), text="y")
