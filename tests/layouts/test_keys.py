@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from pydantic import Field
 
-from adjoin import InvalidKey, InvalidModel
+from adjoin import AdjacencyList, Graph, InvalidKey, InvalidModel, Keys, Node
 from adjoin.layouts.key_values import date_transform, key_text, sortable_text, transform, unsorted_text, value_of
 from adjoin.layouts.keys import Part, Quoting, Template, delimiters, parse_template
 
@@ -211,3 +212,22 @@ def test_text_of_a_class_of_its_own_is_text() -> None:
         assert value_of(None, text) == value_of(str, text) == text
     with pytest.raises(InvalidKey):
         key_text(Name("\ud800"))
+
+
+class AtLeast(Node, label="SHELF"):
+    id: Annotated[int, Field(ge=5)]
+
+
+class AtMost(Node, label="SHELF"):
+    id: Annotated[int, Field(le=9)]
+
+
+class Between(Node, label="SHELF"):
+    id: Annotated[int, Field(ge=5, le=9)]
+
+
+@pytest.mark.parametrize(("model", "ids"), [(AtLeast, [7, 12]), (AtMost, [3, 7]), (Between, [7])])
+def test_a_key_of_a_number_that_no_id_can_be_is_nobodys(model: type[Node], ids: list[int]) -> None:
+    with Graph(":memory:", [model], AdjacencyList(keys={model: Keys("S#{id:04}", "#META")})) as g:
+        keys = {id: {"PK": {"S": f"S#{id:04}"}, "SK": {"S": "#META"}} for id in (3, 7, 12)}
+        assert [id for id, key in keys.items() if g._layout.kind_of(key) is not None] == ids
