@@ -7,10 +7,11 @@ tried. One was wrong: a mark of a field was looked for in `fields`. The document
 else was missed: `verbs` for a method of the graph, the modules of `server/grammar`, engines, and who reads options of a
 location.
 
-A second newcomer answered them later, for the tree and the documents of that time: `answered` has these answers. All 20
-were right. `doubt` says of what the newcomer was not sure. What misled stands in the documents now: modules of ranks and means in the recipe of an aggregate, where an option of a
-location goes, the parts of `verbs`, where the size of an item is limited, which of two `copies` fills a field in, and
-where the number of attempts is. `python -m tests.test_questions` prints the questions, for the next newcomer.
+A second newcomer answered them later, for the tree and the documents of that time: `answered` has these answers. All
+20 were right. `doubt` says of what the newcomer was not sure. What misled stands in the documents now: modules of
+ranks and means in the recipe of an aggregate, where an option of a location goes, the parts of `verbs`, where the
+size of an item is limited, which of two `copies` fills a field in, and where the number of attempts is. `python -m
+tests.test_questions` prints the questions, for the next newcomer.
 """
 
 from __future__ import annotations
