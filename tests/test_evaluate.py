@@ -3,8 +3,22 @@ from __future__ import annotations
 import pytest
 
 from adjoin.errors import InvalidRequest
-from adjoin.evaluate import condition_test, paths_in, projector
-from adjoin.expressions import And, BeginsWith, Comparator, Compare, Condition, Exists, In, Not, Operand, Or, Path, Size
+from adjoin.evaluate import condition_test, projector
+from adjoin.expressions import (
+    And,
+    BeginsWith,
+    Comparator,
+    Compare,
+    Condition,
+    Exists,
+    In,
+    Not,
+    Operand,
+    Or,
+    Path,
+    Size,
+    paths_in,
+)
 from adjoin.values import Item
 from tests.stores.examples import n
 from tests.stores.expressions import (

@@ -35,8 +35,8 @@ REFUSED: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda t: t.connect(Knows, "2", "1"),
         "User '1'\" removes; do only one",
     ),
-    "the node itself": (lambda t: t.put(User(id="1")), "a transaction takes each item once"),
-    "its unique value": (lambda t: t.put(User(id="3", mail="old")), "a transaction takes each item once"),
+    "the node itself": (lambda t: t.put(User(id="1")), "a transaction may contain each item only once"),
+    "its unique value": (lambda t: t.put(User(id="3", mail="old")), "a transaction may contain each item only once"),
     "an edge of it": (
         lambda t: t.put(Knows(source="1", target="2")),
         "takes each item once|needs a node",

@@ -364,7 +364,7 @@ def test_a_table_of_the_same_name_is_not_followed(
             other.open_snapshot(tmp_path / "saved").follow(once=True)
         place = tmp_path / "saved" / "snapshot.json"
         manifest = orjson.loads(place.read_bytes())
-        del manifest["table id"]
+        del manifest["table id"], manifest["checksum"], manifest["checksums"]
         place.write_bytes(orjson.dumps(manifest))
         assert one.open_snapshot(tmp_path / "saved").follow(once=True) == 0
 
