@@ -531,7 +531,7 @@ def test_a_change_that_comes_between_is_noticed_by_each_step_of_a_delete(ties: i
             assert g.delete(read) is True
             assert seen == []
             break
-        with pytest.raises(ConditionFailed, match="is not as the delete asks"):
+        with pytest.raises(ConditionFailed, match="does not meet the condition of the delete"):
             g.delete(read)
         node = g.get(CountedAtOnce, "1")
         assert [node.ties] == [g.out("1", Tie).count()] == seen

@@ -293,8 +293,8 @@ def test_bad_json_lines(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reasons = [json.loads(line)["reason"] for line in Path("r.jsonl.refused.jsonl").read_text().splitlines()]
     assert len(reasons) == 7
     assert any("did you mean 'Repo'?" in each for each in reasons)
-    assert any("the line is no JSON: " in each for each in reasons)
-    assert "the line is no JSON object" in reasons
+    assert any("the line is not valid JSON: " in each for each in reasons)
+    assert "the line is not a JSON object" in reasons
     assert any(each.startswith("name: Field required") for each in reasons)
     assert any("Repo has no field 'x'" in each for each in reasons)
     assert any("bytes" in each for each in reasons), "a key that is too long"

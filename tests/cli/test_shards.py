@@ -83,7 +83,7 @@ def test_a_table_without_a_number(module: Callable[[int], str], capsys: pytest.C
     with Graph("people.db", [Person], declared(3)) as g:
         g._store.execute([Delete("adjoin", g._layout.shard_number_key("GSIPK"))])
     assert main(["shards", "people.db", module(3)]) == 0
-    assert capsys.readouterr().out == "ByName: 3 shards, as the layout says; the table does not say it\n"
+    assert capsys.readouterr().out == "ByName: 3 shards, as the layout declares; the table has no record of them\n"
     assert main(["shards", "people.db", module(3), "ByName=3"]) == 0
     assert capsys.readouterr().out == "ByName: 3 shards\n"
 

@@ -599,7 +599,7 @@ GSI = Index("GSI9", "PK9", "SK9")
             "Thing has two templates for the key attribute 'P': 'a' and 'c'",
         ),
         ([Index("A", "P")], Keys(indexes={"A": ("a", "b")}), "give 'A' 2 templates, but it has 1 key attributes"),
-        ([], Keys(reverse_partition="{name}"), "Keys\\(reverse_partition='{name}'\\) of Thing is used by nothing"),
+        ([], Keys(reverse_partition="{name}"), "Keys\\(reverse_partition='{name}'\\) of Thing has no effect"),
         ([], Keys(only_in_keys=("name",)), "Thing.name would be stored nowhere"),
         (
             [Index("A", "P", types={"P": "N"})],
@@ -618,7 +618,7 @@ def test_a_template_over_an_inverted_index_is_refused() -> None:
         reverse=Index("Inverted", "SK", "PK"),
         keys={Bought: Keys(partition="{source}", sort="{target}", reverse_partition="{source}")},
     )
-    with pytest.raises(InvalidModel, match="is used by nothing: 'SK' has another template; remove it"):
+    with pytest.raises(InvalidModel, match="has no effect: 'SK' has another template; remove it"):
         Graph(":memory:", [Order, Person, Bought], layout=layout)
 
 

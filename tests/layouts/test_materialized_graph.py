@@ -305,7 +305,7 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         lambda: bind(AdjacencyList(keys={Plain: Keys(partition="X#{id}#=")}), Plain),
-        "ends with '#=', as adjoin's own copies do",
+        "ends with '#=', as adjoin's own index copies do",
     ),
     (
         lambda: bind(AdjacencyList(keys={Told: TOLD}), Told, Person, Skill),

@@ -286,7 +286,7 @@ def test_what_items_have_as_their_type() -> None:
         layout = AdjacencyList(type_attribute="type", keys={Person: keys}).bind(Schema([Person]))
         (item,) = layout.items(Person(id="a"))
         assert item["type"] == {"S": word}
-    with pytest.raises(InvalidModel, match=r"^Keys\(type='x'\) of Person is used by nothing: the layout has no type"):
+    with pytest.raises(InvalidModel, match=r"^Keys\(type='x'\) of Person has no effect: the layout has no type"):
         AdjacencyList(keys={Person: Keys(type="x")}).bind(Schema([Person]))
     for wrong in ("", "{id}"):
         with pytest.raises(InvalidModel, match="of Person must be text without placeholders"):

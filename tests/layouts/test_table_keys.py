@@ -318,14 +318,14 @@ BOTH: dict[str, Any] = {"partition_key": "a", "sort_key": "b", "types": {"a": "N
         (lambda: only(ByInt, keys={ByInt: Keys(partition="{id:08}")}), "no transform"),
         (lambda: only(ByInt, keys={ByInt: Keys(partition="U#{id}")}), "one placeholder without text around it"),
         (lambda: only(ByInt, tenant="t"), "no tenant can have a part of it"),
-        (lambda: only(ByInt, keys={ByInt: Keys(sort="{id}")}), "used by nothing: the table has a partition key only"),
+        (lambda: only(ByInt, keys={ByInt: Keys(sort="{id}")}), "has no effect: the table has a partition key only"),
         (lambda: only(ByInt, Other), r"can have the same partition key \{id\}; change a label"),
         (
             lambda: bound(Event, **EVENTS, types={"when": "N"}),
             r"names 'when', which is not a key of the table \(user and at\)",
         ),
         (lambda: bound(Event, **EVENTS, types={"at": "X"}), "the key 'at' has the type 'X' in types="),
-        (lambda: bound(Event, **{**EVENTS, "sort_key": None}, types={"user": "N"}), "used by nothing: the table has a"),
+        (lambda: bound(Event, **{**EVENTS, "sort_key": None}, types={"user": "N"}), "has no effect: the table has a"),
         (
             lambda: only(Event, partition_key="user", types={}, keys={Event: Keys(partition="{user}")}),
             "do not tell 'at', which is part of its id",
@@ -376,7 +376,7 @@ BOTH: dict[str, Any] = {"partition_key": "a", "sort_key": "b", "types": {"a": "N
         ),
         (
             lambda: only(Page, Links, types={}, keys={Links: Keys(partition="{source.id}|{target.id}", sort="x")}),
-            "the sort key 'x' of Links is used by nothing: the table has a partition key only",
+            "the sort key 'x' of Links has no effect: the table has a partition key only",
         ),
         (
             lambda: only(Other, Beside, keys={Beside: Keys(partition="{source.id}|{target.id}")}),

@@ -254,7 +254,9 @@ def test_an_edge_that_cannot_be_written_is_set_aside_with_what_the_store_said() 
         tally = Tally()
         with g:
             run(freshen(g._layout, refs, tally), store)
-            assert [each.reason for each in tally.records] == [f"the copies on this Supports are not fresh: {told}"]
+            assert [each.reason for each in tally.records] == [
+                f"the copied fields of this Supports are not up to date: {told}"
+            ]
             assert [edge.club for edge in g.into(Club.ref("c"), Supports)] == ["?", "A"]
 
 

@@ -298,7 +298,7 @@ def test_an_edge_without_room_for_its_copy_is_recorded(g: Graph) -> None:
     g.update(Book, 1, author="Ann" * 400)
     (aside,) = g.maintain(once=True).set_aside
     why = "Item size to update has exceeded the maximum allowed size: 410271 bytes of 409600 at key "
-    assert aside.reason.startswith(f"the copies on this Holds are not fresh: {why}")
+    assert aside.reason.startswith(f"the copied fields of this Holds are not up to date: {why}")
     assert [record["item"]["M"]["SK"]["S"] for record in records(g)] == ["HOLDS#BOOK#1"]
     g.put(Holds(source=1, target=1, title="short"))
     g.maintain(once=True)

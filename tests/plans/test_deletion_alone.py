@@ -66,7 +66,7 @@ def test_a_version_guards_it(g: Graph) -> None:
     payment = g.get(Payment, ("W", 1))
     assert payment is not None
     g.update(Payment, ("W", 1), amount=7)
-    with pytest.raises(ConditionFailed, match=r"is not as the delete asks \(its version is 1\)"):
+    with pytest.raises(ConditionFailed, match=r"does not meet the condition of the delete \(its version is 1\)"):
         g.delete(payment)
     assert g.get(Payment, ("W", 1)) is not None
     assert g.delete(Payment, ("W", 1), if_version=1) is True

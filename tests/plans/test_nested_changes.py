@@ -80,7 +80,12 @@ def test_changes_of_a_value_that_was_read(kind: NodeType, value: Any, changes: l
         ({"a": "t"}, field("x.a") + 1, InvalidValue, "1 cannot be added to 't'"),
         ({"a": 1}, field("x.a") - "t", InvalidValue, "'t' cannot be added to 0"),
         (Inner(), field("x.Text").set("b"), UnknownField, "did you mean 'text'"),
-        (Inner(), field("x.number").set("many"), InvalidValue, r"Outer\.x\.number cannot change so: number"),
+        (
+            Inner(),
+            field("x.number").set("many"),
+            InvalidValue,
+            r"this change would make Outer\.x\.number invalid: number",
+        ),
     ],
 )
 def test_changes_that_cannot_be(kind: NodeType, value: Any, change: Any, error: type[Exception], words: str) -> None:

@@ -383,11 +383,11 @@ def test_what_is_told_of_the_shards_of_an_index() -> None:
     store.execute((Delete("adjoin", RECORD_KEY),))
     ((numbers, text),) = told()
     assert numbers == ("ByName", 2, None, None)
-    assert text == "ByName: 2 shards, as the layout says; the table does not say it"
+    assert text == "ByName: 2 shards, as the layout declares; the table has no record of them"
     assert [each.since for each in run(index_shards(graph._layout), store)] == [0.0]
     adaptive = Graph(store, [Citizen], AdjacencyList())
     assert [str(each) for each in run(index_shards(adaptive._layout), store)] == [
-        "GSI3: adaptive shards, as the layout says; the table does not say it"
+        "GSI3: adaptive shards, as the layout declares; the table has no record of them"
     ]
 
 

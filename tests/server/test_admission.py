@@ -47,7 +47,10 @@ def test_a_page_that_was_not_allowed(server: Server, origin: str, more: dict[str
     assert not any(name.startswith("access-control-") for name in headers)
     refused = json.loads(content)
     assert refused["__type"] == "com.amazon.coral.service#AccessDeniedException"
-    assert refused["message"] == f"pages of {origin} may not ask; allow the origin with --allow-origin (allow_origins)"
+    assert (
+        refused["message"]
+        == f"pages of {origin} may not send requests; allow the origin with --allow-origin (allow_origins)"
+    )
 
 
 def test_an_answer_to_head_has_no_body(server: Server) -> None:
@@ -140,8 +143,8 @@ def test_which_names_it_answers_to(server: Server, host: str, status: int) -> No
         assert answered == status
     if status == 403:
         assert json.loads(content)["message"] == (
-            f"the server does not answer as {host[:300]}; ask it by the address that it listens at, or allow the name"
-            " with --allow-host (allow_hosts)"
+            f"the server does not answer as {host[:300]}; send requests to the address that it "
+            "listens at, or allow the name with --allow-host (allow_hosts)"
         )
     assert ask(server, "GET", Host=host, Authorization=None)[0] == status
 

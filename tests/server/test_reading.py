@@ -220,7 +220,7 @@ def test_what_is_no_request_is_none_in_any_pieces(name: str) -> None:
 def test_what_is_no_request_behind_an_offer_of_another_protocol() -> None:
     sent = REQUESTS["an offer of HTTP/2 in chunks"][0] + b"POST / HTTP/1.1\r\n\r\n"
     whole, refused = read([sent])
-    assert (len(whole), refused) == (1, (400, "the head of the request has no line Host"))
+    assert (len(whole), refused) == (1, (400, "the head of the request has no Host line"))
     assert read(in_bytes(sent)) == (whole, refused)
 
 

@@ -169,13 +169,16 @@ def test_expiry_can_be_switched_off(store: Store) -> None:
 
 
 REFUSED: list[tuple[UpdateTable, str]] = [
-    (UpdateTable("Edges", add_indexes=(EDGES.indexes[0],)), "it has an index Reverse already"),
+    (UpdateTable("Edges", add_indexes=(EDGES.indexes[0],)), "it already has an index Reverse"),
     (UpdateTable("Edges", remove_indexes=("Other",)), "it has no global index Other"),
     (UpdateTable("Edges", remove_indexes=("ByTime",)), "it has no global index ByTime"),
-    (UpdateTable("Plain", add_indexes=(replace(EDGES.indexes[3], name="L.1"),)), "L.1 can only be made with the table"),
+    (
+        UpdateTable("Plain", add_indexes=(replace(EDGES.indexes[3], name="L.1"),)),
+        "L.1 can only be created together with the table",
+    ),
     (UpdateTable("Plain", stream="KEYS_ONLY"), "its stream is switched on already"),
     (UpdateTable("Plain", add_indexes=(IndexDefinition("Idx", KeyAttribute("PK", "N")),)), "has type S and type N"),
-    (UpdateTable("Plain", throughput=Throughput(0, 1)), "1 is the least"),
+    (UpdateTable("Plain", throughput=Throughput(0, 1)), "the minimum is 1"),
 ]
 
 

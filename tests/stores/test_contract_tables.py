@@ -135,11 +135,11 @@ REJECTED: list[tuple[TableDefinition, str]] = [
     (replace(PLAIN, sort=None, indexes=indexes(1, **LOCAL)), "the local index Idx0 needs a table with a sort key"),
     (
         replace(PLAIN, indexes=indexes(1, projection=Projection("INCLUDE"))),
-        "the index Idx0 must name attributes exactly if it projects INCLUDE",
+        "the index Idx0 must name attributes if it projects INCLUDE, and only then",
     ),
     (
         replace(PLAIN, indexes=indexes(1, projection=Projection("ALL", ("a",)))),
-        "the index Idx0 must name attributes exactly if it projects INCLUDE",
+        "the index Idx0 must name attributes if it projects INCLUDE, and only then",
     ),
     (
         replace(PLAIN, indexes=indexes(1, projection=Projection("INCLUDE", tuple(map(str, range(101)))))),
@@ -169,10 +169,10 @@ REJECTED: list[tuple[TableDefinition, str]] = [
         replace(PLAIN, indexes=indexes(1, **LOCAL, further_sorts=(KeyAttribute("y"),))),
         "the local index Idx0 has a key of several attributes, which only global indexes can have",
     ),
-    (replace(PLAIN, throughput=Throughput(0, 1)), "Plain has a throughput of 0 and 1 units; 1 is the least"),
+    (replace(PLAIN, throughput=Throughput(0, 1)), "Plain has a throughput of 0 and 1 units; the minimum is 1"),
     (
         replace(PLAIN, throughput=UNITS, indexes=indexes(1, throughput=Throughput(1, 0))),
-        "Idx0 has a throughput of 1 and 0 units; 1 is the least",
+        "Idx0 has a throughput of 1 and 0 units; the minimum is 1",
     ),
     (
         replace(PLAIN, indexes=indexes(1, throughput=UNITS)),
@@ -184,10 +184,10 @@ REJECTED: list[tuple[TableDefinition, str]] = [
     ),
     (replace(PLAIN, tags=tuple((str(each), "") for each in range(51))), "it has 51 tags, and 50 is the limit"),
     (replace(PLAIN, tags=(("a", "1"), ("a", "2"))), "two tags have the same key"),
-    (replace(PLAIN, tags=(("", "1"),)), "the key '' of a tag has not 1 to 128 characters"),
-    (replace(PLAIN, tags=(("a" * 129, "1"),)), "of a tag has not 1 to 128 characters"),
+    (replace(PLAIN, tags=(("", "1"),)), "the key '' of a tag must have 1 to 128 characters"),
+    (replace(PLAIN, tags=(("a" * 129, "1"),)), "of a tag must have 1 to 128 characters"),
     (replace(PLAIN, tags=(("a", "1" * 257),)), "the value of the tag 'a' has 257 characters, and 256 is the limit"),
-    (replace(PLAIN, tags=(("AWS:a", "1"),)), "the tag 'AWS:a' begins as only those of AWS itself may"),
+    (replace(PLAIN, tags=(("AWS:a", "1"),)), "the tag 'AWS:a' begins with 'aws:', which only AWS may use"),
     (replace(PLAIN, tags=(("a", "1*"),)), "the tag 'a' has characters other than letters"),
     (replace(PLAIN, tags=(("a", 1),)), "the tag 'a' is 1; both must be text"),  # type: ignore[arg-type]
 ]

@@ -82,7 +82,7 @@ def test_disconnect(g: Any) -> None:
 
 def test_delete(g: Any) -> None:
     with g.meter() as meter:
-        with pytest.raises(ConditionFailed, match="Note 'n' is not as the delete asks"):
+        with pytest.raises(ConditionFailed, match="Note 'n' does not meet the condition of the delete"):
             g.delete(Note, "n", only_if=field("text") == "y")
         assert g.delete(Note.ref("n"), only_if=field("text") == "x") is True
         assert g.delete(Note, "n", only_if=field("text") == "x") is False

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
         _export_table(arguments)
     elif arguments.module is None:
         raise InvalidArguments(
-            f"{shown(arguments.destination)} is to have nodes and edges; name the module with your classes after it"
+            f"{shown(arguments.destination)} is a file of nodes and edges; name the module with your classes after it"
         )
     elif arguments.table is not None:
         raise InvalidArguments("--table is for folders; for a file, the layout in your module names the table")

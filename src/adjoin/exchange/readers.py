@@ -193,10 +193,10 @@ class _Lines(_Text):
                     # Decimal and not float, so that numbers keep their digits.
                     found = json.loads(line, parse_float=Decimal) if "." in line or "e" in line else orjson.loads(line)
                 except ValueError as error:
-                    yield number, broken(f"the line is no JSON: {error}", line.rstrip("\r\n"))
+                    yield number, broken(f"the line is not valid JSON: {error}", line.rstrip("\r\n"))
                     continue
                 is_object = isinstance(found, dict)
-                yield number, found if is_object else broken("the line is no JSON object", line.rstrip("\r\n"))
+                yield number, found if is_object else broken("the line is not a JSON object", line.rstrip("\r\n"))
 
 
 # --- Parquet -----------------------------------------------------------------------------------

@@ -76,8 +76,8 @@ class Api:
         except AdjoinError as error:
             return 400, _problem(type(error).__name__, str(error))
         except Exception:
-            _log.exception("the explorer could not answer %r for a fault of its own", name)
-            return 500, _problem("InternalError", "the explorer has a fault; the terminal shows it")
+            _log.exception("an error in the explorer ended the request %r", name)
+            return 500, _problem("InternalError", "an error in the explorer ended the request; the terminal shows it")
 
 
 def _arguments(call: Ask, asked: Any) -> dict[str, Any]:

@@ -150,7 +150,7 @@ class ExplorerServer:
         if path.startswith(_API):
             return self._asked(request, path.removeprefix(_API))
         if request.method not in ("GET", "HEAD"):
-            return _told(404, b"there is nothing to post here")
+            return _told(404, b"this address accepts GET and HEAD only")
         return self._file(request, "/index.html" if path == "/" else path)
 
     def _fault(self, request: HttpRequest) -> str | None:
@@ -159,9 +159,9 @@ class ExplorerServer:
         if host is None or not self._admission.is_own_host(host.encode("latin-1")):
             return f"the explorer answers at {self.endpoint} only"
         if origin is not None and not self._admission.takes_origin(origin):
-            return "another page may not ask the explorer"
+            return "requests of other pages are refused"
         if request.headers.get("sec-fetch-site", "none").lower() not in ("same-origin", "none"):
-            return "a page of another site may not ask the explorer"
+            return "requests of pages of other sites are refused"
         return None
 
     def _file(self, request: HttpRequest, name: str) -> HttpAnswer:
@@ -185,7 +185,7 @@ class ExplorerServer:
         try:
             body = loads(request.body or b"{}")
         except JSONDecodeError:
-            return _json(400, {"error": {"name": "InvalidValue", "message": "the body is no JSON; post an object"}})
+            return _json(400, {"error": {"name": "InvalidValue", "message": "the body is not JSON; send an object"}})
         later = Later()
         # Graphs block, so each question has a thread; the answer is sent from the thread that listens.
         asking = self._pool.submit(self._api.answer, name, body)

@@ -59,8 +59,8 @@ def check_own_items(keys: AdjacencyKeys, rules: Rules, why: str) -> None:
         if len(kind.indexed) > 1:
             first, second, *_ = kind.indexed
             raise _needs_own_items(
-                f"{kind.name} has two fields that are marked Indexed(), {first} and {second}, and copies for the "
-                f"second are",
+                f"{kind.name} has two fields that are marked Indexed(), {first} and {second}, and index "
+                f"copies for the second are",
                 why,
                 "; mark one of them, or declare an Index over the other",
             )
@@ -304,8 +304,8 @@ def _check_indexed(keys: AdjacencyKeys) -> None:
             )
         if str(kept.partition).endswith(OWN):
             raise InvalidModel(
-                f"the partition key {kept.partition} of {kept.kind.name} ends with {OWN!r}, as adjoin's own "
-                f"copies do; change the template"
+                f"the partition key {kept.partition} of {kept.kind.name} ends with {OWN!r}, as adjoin's "
+                f"own index copies do; change the template"
             )
         if (
             isinstance(kept, EdgeKeys)
@@ -371,5 +371,5 @@ def _check_names(definition: TableDefinition) -> None:
         if name in OWN_NAMES:
             raise InvalidModel(
                 f"{name!r} is a key or the time to live of the table {definition.name}, and also a name in what "
-                f"adjoin records about aggregates and copies; give it another name, or declare none of these"
+                f"adjoin records about aggregates and copied fields; give it another name, or declare none of these"
             )

@@ -189,7 +189,7 @@ class TemplateTexts:
             return kind.word
         if self.layout.type_attribute is None:
             raise InvalidModel(
-                f"Keys(type={word!r}) of {kind.name} is used by nothing: the layout has no type attribute; give it "
+                f"Keys(type={word!r}) of {kind.name} has no effect: the layout has no type attribute; give it "
                 f"type_attribute=, or remove the type"
             )
         if not isinstance(word, str) or not word or {*"{}"} & {*word}:
@@ -268,7 +268,7 @@ class TemplateTexts:
                 continue
             if attribute is None or templates.get(attribute, template) != template:
                 reason = "no index has such a key" if attribute is None else f"{attribute!r} has another template"
-                raise InvalidModel(f"Keys({role}={template!r}) of {kind.name} is used by nothing: {reason}; remove it")
+                raise InvalidModel(f"Keys({role}={template!r}) of {kind.name} has no effect: {reason}; remove it")
             templates[attribute] = template
 
     def _edge_templates(self, kind: EdgeType) -> dict[str, str]:
@@ -457,7 +457,7 @@ def _no_partition(kind: EdgeType) -> InvalidModel:
 
 def _no_sort_key(kind: EntityType, template: str) -> InvalidModel:
     return InvalidModel(
-        f"the sort key {template!r} of {kind.name} is used by nothing: the table has a partition key only "
+        f"the sort key {template!r} of {kind.name} has no effect: the table has a partition key only "
         f"(sort_key=None); remove it"
     )
 

@@ -282,8 +282,8 @@ def refuse_stale(kind: NodeType, id: object, node: Item | None, lock: Condition 
     stored = None if kind.version is None else node.get(kind.attribute(kind.version))
     version = "" if stored is None else f" (its version is {next(iter(stored.values()))})"
     raise ConditionFailed(
-        f"{kind.name} {id!r} is not as the delete asks{version}: it has another version or another class, or only_if "
-        f"does not hold; reload it and retry",
+        f"{kind.name} {id!r} does not meet the condition of the delete{version}: it has another version or "
+        f"another class, or only_if does not hold; reload it and retry",
         node,
     )
 

@@ -182,7 +182,7 @@ class IndexShards:
     def __str__(self) -> str:
         if self.stored is None:
             number = "adaptive" if self.declared is None else self.declared
-            return f"{self.index}: {number} shards, as the layout says; the table does not say it"
+            return f"{self.index}: {number} shards, as the layout declares; the table has no record of them"
         told = f"{self.index}: {self.stored} shards"
         if self.written == self.stored:
             return told

@@ -220,7 +220,9 @@ class Buffer:
         for check, (end, id) in zip(end_checks(self._layout, kind, entity, only_if), ends, strict=False):
             node = id if isinstance(id, Ref) else Ref(end.model, id)
             name = f"{node.model.__name__} {shown(node.id)}"
-            there_is_none = f"there is no {name}" if only_if is None else f"there is no {name}, or it is not as asked"
+            there_is_none = (
+                f"there is no {name}" if only_if is None else f"there is no {name}, or its condition does not hold"
+            )
             self._checks.append((check, _purpose("connect", entity).needing(there_is_none, node.model, node.id)))
         self.add(entity, "connect")
         if copies_on(self._layout, kind):

@@ -200,7 +200,7 @@ class Connection(asyncio.Protocol):
         try:
             self._reader.feed(data[:SLICE])
             if (self._counted or self._reader.held > UNCOUNTED) and not self._count():
-                raise BadRequest(503, "the server holds as much of unfinished requests as it can; try again later")
+                raise BadRequest(503, "the server has no memory left for unfinished requests; try again later")
         except BadRequest as bad:
             # Complete requests before the fault are answered first.
             self._bad = bad
@@ -250,7 +250,7 @@ class Connection(asyncio.Protocol):
 
     def overdue(self) -> None:
         """Refuses a request that takes too long to arrive."""
-        self._refuse(BadRequest(408, "the request did not come whole in the time that it has"))
+        self._refuse(BadRequest(408, "the request did not arrive completely in time"))
         self._tell()
 
     # --- answers ---

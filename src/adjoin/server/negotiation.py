@@ -66,14 +66,17 @@ class Admission:
         host = headers.get("host")
         if host is not None and not self.is_own_host(host.encode("latin-1")):
             return (
-                f"the server does not answer as {host[:_SHOWN]}; ask it by the address that it listens at, or"
+                f"the server does not answer as {host[:_SHOWN]}; send requests to the address that it listens at, or"
                 " allow the name with --allow-host (allow_hosts)"
             )
         origin = headers.get("origin")
         if origin is not None and not self.takes_origin(origin):
-            return f"pages of {origin[:_SHOWN]} may not ask; allow the origin with --allow-origin (allow_origins)"
+            return (
+                f"pages of {origin[:_SHOWN]} may not send requests; allow the origin with --allow-origin"
+                " (allow_origins)"
+            )
         if origin is None and headers.get("sec-fetch-site", "").lower() in _FOREIGN_SITES:
-            return "a page of another site may not ask without its origin"
+            return "requests of a page of another site must name its origin"
         return None
 
     def takes_origin(self, origin: str) -> bool:

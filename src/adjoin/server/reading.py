@@ -238,7 +238,9 @@ class RequestReader:
         if rest is not None:
             self._read_on(rest)
         elif self._beside >= MAX_HEAD and not self.is_over:
-            raise BadRequest(413, f"the head of a request has at most {MAX_HEAD} bytes, and so has what follows a body")
+            raise BadRequest(
+                413, f"the head of a request, and the lines after a chunked body, have at most {MAX_HEAD} bytes"
+            )
 
     def close(self) -> None:
         """Frees everything: the parser and this object refer to each other, so nothing else would soon."""
@@ -281,7 +283,7 @@ class RequestReader:
         version = parser.get_http_version()
         _check(form, lines, version)
         if method == b"CONNECT":
-            raise BadRequest(400, "this is no proxy")
+            raise BadRequest(400, "this server is not a proxy")
         self._upgrades = parser.should_upgrade()
         target = lines[form.target].strip().decode("latin-1") if form.target >= 0 else ""
         self._head = HttpRequest(method.decode("latin-1"), self._url.decode("latin-1"), target, lines, False)
@@ -328,7 +330,7 @@ def _fault(error: HttpParserError) -> BaseException:
     if isinstance(error, HttpParserCallbackError):
         return error.__context__ or error
     reason = str(error)
-    return BadRequest(400, f"this is no HTTP/1.1: {reason[:1].lower()}{reason[1:]}")
+    return BadRequest(400, f"the request is not valid HTTP/1.1: {reason[:1].lower()}{reason[1:]}")
 
 
 def _check(form: Form, lines: Lines, version: str) -> None:
@@ -336,17 +338,17 @@ def _check(form: Form, lines: Lines, version: str) -> None:
     if len(lines) > 2 * _MAX_LINES:
         raise BadRequest(400, f"the head of a request has at most {_MAX_LINES} lines")
     if form.twice is not None:
-        raise BadRequest(400, f"the head of the request has two lines {form.twice}")
+        raise BadRequest(400, f"the head of the request has {form.twice} twice")
     if version == "1.0":
         if form.transfer >= 0:
-            raise BadRequest(400, "HTTP/1.0 has no transfer codings")
+            raise BadRequest(400, "a request of HTTP/1.0 cannot have a transfer coding")
     elif version != "1.1":
         raise BadRequest(400, f"this is HTTP/{version}; send HTTP/1.1")
     elif form.host < 0:
-        raise BadRequest(400, "the head of the request has no line Host")
+        raise BadRequest(400, "the head of the request has no Host line")
     if form.length >= 0:
         length = lines[form.length].strip()
         if len(length) > _MOST_DIGITS or int(length) > MAX_BODY:
             raise BadRequest(413, f"a request has at most {MAX_BODY} bytes")
     if form.transfer >= 0 and lines[form.transfer].strip().lower() != b"chunked":
-        raise BadRequest(400, "the body of a request may come in chunks, and in no other transfer coding")
+        raise BadRequest(400, "chunked is the only transfer coding that the server accepts")

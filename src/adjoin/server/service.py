@@ -186,7 +186,7 @@ class Service:
 
     def _refused(self, error: Exception, parameters: Parameters) -> HttpAnswer:
         if not isinstance(error, AdjoinError):
-            _log.error("a request failed for a fault of the server", exc_info=error)
+            _log.error("an error in the server ended a request", exc_info=error)
             error = Refused("InternalServerError", "Internal server error")
         refused = refusal(error, parameters)
         return self._said(status_of(refused), body_of(refused))

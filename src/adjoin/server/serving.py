@@ -152,7 +152,7 @@ class Server:
                 self._crowd.look()
             except Exception:
                 # The exception must not end this task: then no connection would be checked any more.
-                _log.exception("a connection could not be looked at for a fault of the server")
+                _log.exception("an error in the server ended its look at idle connections")
 
     def wait(self) -> None:
         """Blocks until the server is closed."""

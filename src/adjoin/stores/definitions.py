@@ -91,7 +91,7 @@ def _index_faults(definition: TableDefinition, index: IndexDefinition) -> Iterat
                 f" and {MAX_KEY_ATTRIBUTES} is the limit"
             )
     if bool(index.projection.attributes) != (index.projection.kind == "INCLUDE"):
-        yield f"the index {index.name} must name attributes exactly if it projects INCLUDE"
+        yield f"the index {index.name} must name attributes if it projects INCLUDE, and only then"
 
 
 def _throughput_faults(definition: TableDefinition) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _throughput_faults(definition: TableDefinition) -> Iterator[str]:
     for holder in holders:
         units = holder.throughput
         if units is not None and min(units.read, units.write) < 1:
-            yield f"{holder.name} has a throughput of {units.read} and {units.write} units; 1 is the least"
+            yield f"{holder.name} has a throughput of {units.read} and {units.write} units; the minimum is 1"
     for index in definition.indexes:
         if index.local and index.throughput is not None:
             yield f"the local index {index.name} takes from the table's throughput and can have none of its own"
@@ -117,11 +117,11 @@ def _tag_faults(definition: TableDefinition) -> Iterator[str]:
         if not (isinstance(key, str) and isinstance(value, str)):
             yield f"the tag {key!r} is {value!r}; both must be text"
         if not 1 <= len(key) <= MAX_TAG_KEY:
-            yield f"the key {key!r} of a tag has not 1 to {MAX_TAG_KEY} characters"
+            yield f"the key {key!r} of a tag must have 1 to {MAX_TAG_KEY} characters"
         if len(value) > MAX_TAG_VALUE:
             yield f"the value of the tag {key!r} has {len(value)} characters, and {MAX_TAG_VALUE} is the limit"
         if key.lower().startswith("aws:"):
-            yield f"the tag {key!r} begins as only those of AWS itself may"
+            yield f"the tag {key!r} begins with 'aws:', which only AWS may use"
         if not (_TAG.fullmatch(key) and _TAG.fullmatch(value)):
             yield f"the tag {key!r} has characters other than letters, digits, spaces and + - = . _ : / @"
 
@@ -162,9 +162,9 @@ def updated(definition: TableDefinition, request: UpdateTable) -> TableDefinitio
 def _update_faults(definition: TableDefinition, request: UpdateTable) -> Iterator[str]:
     for index in request.add_indexes:
         if definition.index(index.name) is not None:
-            yield f"it has an index {index.name} already"
+            yield f"it already has an index {index.name}"
         if index.local:
-            yield f"the local index {index.name} can only be made with the table"
+            yield f"the local index {index.name} can only be created together with the table"
     for name in (*request.remove_indexes, *(name for name, _ in request.index_throughput)):
         found = definition.index(name)
         if found is None or found.local:

@@ -33,7 +33,7 @@ from adjoin.requests import (
 )
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
-from adjoin.stores.sqlite.rows import number_key
+from adjoin.stores.sqlite.rows import bytes_after, number_key, text_after
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.values import Item
 from tests.stores.examples import (
@@ -175,6 +175,24 @@ def test_writes_see_and_record_whole_items(store: Store) -> None:
 def test_an_item_that_did_not_change_is_no_change(store: Store) -> None:
     put(store, "Edges", EDGE, EDGE)
     assert len(one(store, ReadChanges("Edges"), ChangesResponse).changes) == 1
+
+
+# --- the end of a prefix -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prefix", "after"),
+    [("", None), ("a", "b"), ("ab", "ac"), ("a\U0010ffff", "b"), ("\U0010ffff", None), ("\ud7ff", "\ue000")],
+)
+def test_the_text_after_a_prefix(prefix: str, after: str | None) -> None:
+    assert text_after(prefix) == after
+
+
+@pytest.mark.parametrize(
+    ("prefix", "after"), [(b"", None), (b"a", b"b"), (b"a\xff\xff", b"b"), (b"\xff", None), (b"\x00", b"\x01")]
+)
+def test_the_bytes_after_a_prefix(prefix: bytes, after: bytes | None) -> None:
+    assert bytes_after(prefix) == after
 
 
 # --- whatever texts there are ------------------------------------------------------------------

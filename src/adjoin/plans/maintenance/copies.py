@@ -161,7 +161,9 @@ def freshen(layout: BoundLayout, refs: Iterable[CopyRef], tally: Tally) -> Plan[
 def _give_up(layout: BoundLayout, ref: CopyRef, canceled: TransactionCanceled, tally: Tally) -> Plan[None]:
     """Sets an edge aside that cannot be written, for example because it is too large, so that it blocks no other."""
     why = "; ".join(each.message or each.code for each in canceled.reasons if each.code != "None")
-    yield from set_aside(layout, Unapplied(ref.key, f"the copies on this {ref.kind.name} are not fresh: {why}"), tally)
+    yield from set_aside(
+        layout, Unapplied(ref.key, f"the copied fields of this {ref.kind.name} are not up to date: {why}"), tally
+    )
 
 
 @dataclass(frozen=True, eq=False)

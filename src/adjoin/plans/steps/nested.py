@@ -159,7 +159,7 @@ def _in_model(inner: str, value: BaseModel, step: str, rest: Sequence[str], chan
             by_name=True,
         )
     except ValidationError as error:
-        raise InvalidValue(f"{inner} cannot change so: {problems_in(error)}") from None
+        raise InvalidValue(f"this change would make {inner} invalid: {problems_in(error)}") from None
 
 
 def _leaf(place: str, value: Any, change: RelativeChange) -> Any:
