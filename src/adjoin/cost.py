@@ -300,6 +300,7 @@ class WalkCost:
     def _reached(self, edges: int) -> list[int]:
         """The number of nodes before each step, and after the last."""
         followed = edges if self.cap is None else min(edges, self.cap)
+        # Without knowing the graph, each node that a step reaches counts as a different one. So this is the most.
         return [self.starts * followed**step for step in range(len(self.queries) + 1)]
 
     def _read(self, nodes: Sequence[int]) -> list[int]:
@@ -442,6 +443,8 @@ def estimate(request: Request | Check, definition: TableDefinition) -> list[Cons
         case Query() | Scan():
             return [Consumed(table, request.index, read_units(0, consistent=request.consistent), 0.0)]
         case BatchGet() | TransactGet():
+            # A transactional read takes 2 units per 4 KB, and an eventually consistent one, which `estimate` assumes,
+            # takes 0.5.
             factor = 1 if isinstance(request, BatchGet) else 4
             rows = [row for get in request.gets for row in estimate(get, definition)]
             return [Consumed(table, None, sum(row.read for row in rows) * factor, 0.0)]
@@ -480,6 +483,7 @@ def _entry_size(item: Item, index: IndexDefinition, definition: TableDefinition)
 
 def _moved_entries(request: Update, definition: TableDefinition) -> list[Consumed]:
     """An update that changes an index key deletes one index entry and writes another, so it costs two units."""
+    # An update does not say what the item had before, so every key that it sets counts as changed.
     changed = {action.path.steps[0] for action in request.actions if isinstance(action.path, Path)}
     return [
         Consumed(definition.name, index.name, 0.0, 2.0)

@@ -182,6 +182,7 @@ class NodeType(EntityType):
         """The stored values of the discriminator that tell this class of a family."""
         if not self.is_told_by_field:
             return ({"S": self.word},)
+        # Only a Literal of text or whole numbers tells a class: of other types, further values may be meant.
         hint = self.fields[self.discriminator or ""].annotation
         values = get_args(hint) if get_origin(hint) is Literal else ()
         return tuple(map(encode, values)) if all(type(value) in (str, int) for value in values) else ()
@@ -283,6 +284,7 @@ class NodeType(EntityType):
 
     def _composite(self, given: Any) -> tuple[Any, ...]:
         before = 0 if self.parent is None else len(self.parent.parts)
+        # The parent may be given as one value, as in `edge.source`, or as the parts of its id.
         is_nested = isinstance(given, tuple | list) and self.parent is not None and len(given) == 1 + len(self.key)
         if not isinstance(given, tuple | list) or (len(given) != before + len(self.key) and not is_nested):
             names = id_spelled(self.id_names) if self.id_names != ("parent",) else "(parent,)"
@@ -420,6 +422,7 @@ class NodeUnion(NodeType):
                 raise InvalidKey(f"{self._either} is needed, got an edge; pass the node or its ref")
             case _:
                 raise InvalidKey(ambiguous([each.model for each in self.classes], given))
+        # A class of a family has the keys of its head, so edges name the head.
         kind = self._by_model.get(model) or self._by_model.get(model.__declaration__.head or Node)
         if kind is None:
             raise InvalidKey(f"{self._either} is needed, got {model.__name__} {shown(id)}; pass the node or its ref")
@@ -473,6 +476,7 @@ class EdgeType(EntityType):
         """The class with one class of nodes at each end, once for each pair of them; itself if it has no others."""
         if len(self.source.classes) == len(self.target.classes) == 1 and not self.is_mixed:
             return (self,)
+        # The engines of batch jobs compare ids of one type, so each pair of classes is read by itself.
         pairs = ((source, target) for source in self.source.classes for target in self.target.classes)
         return tuple(replace(self, source=source, target=target, union=self) for source, target in pairs)
 

@@ -69,6 +69,7 @@ def full_hint(info: FieldInfo) -> Any:
 
 def inner_marks(hint: Any) -> list[Any]:
     """Returns the marks inside a union, as in `Annotated[str, Unique()] | None`."""
+    # Pydantic puts marks of the whole annotation into `metadata`, and leaves those inside a union where they are.
     marks = list(hint.__metadata__) if get_origin(hint) is Annotated else []
     inner = get_args(hint) if get_origin(hint) in (Union, UnionType) else get_args(hint)[:1] if marks else ()
     return marks + [mark for each in inner for mark in inner_marks(each)]
@@ -114,6 +115,7 @@ def stored_tag(info: FieldInfo) -> str | None:
         values = [member.value for member in plain]
         if all(isinstance(value, str) for value in values):
             return "S"
+        # An Enum is stored by its values, and bool is an int for Python.
         is_number = all(isinstance(value, _NUMBERS) and not isinstance(value, bool) for value in values)
         return "N" if is_number else None
     if issubclass(plain, bool):
@@ -187,6 +189,7 @@ def stored_computed_fields(model: type[Any]) -> dict[str, FieldInfo]:
     found: dict[str, FieldInfo] = {}
     for name, info in getattr(model, "model_computed_fields", {}).items():
         marks = inner_marks(info.return_type)
+        # People write the mark as an instance or as its class: Indexed() or Indexed.
         if any(isinstance(mark, _STORING) or mark in _STORING for mark in marks):
             found[name] = FieldInfo.from_annotated_attribute(info.return_type, None)
             found[name].serialization_alias = info.alias
@@ -316,11 +319,13 @@ class ModelFields:
 
     def _checked(self, name: str, value: Any, validate: Callable[[Any], Any]) -> Any:
         try:
+            # For an int field, pydantic would make an int of Decimal("1E+999999999"), which does not end.
             if type(value) is Decimal:
                 check_range(value)
             return validate(value)
         except ValidationError as error:
             raise InvalidValue(f"{shown(value)} does not fit {self.name}.{name}: {problems_in(error)}") from None
+        # A validator of the class may raise anything, which becomes InvalidValue; these say more as they are.
         except (AdjoinError, MemoryError):
             raise
         except Exception as error:

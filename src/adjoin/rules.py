@@ -298,6 +298,8 @@ class RuleGroup:
     @cached_property
     def mark(self) -> str:
         """A short hash of the rules. A ledger contains it, to say for which rules it was written."""
+        # What rules gained in later versions is in the hash only where it is used. So ledgers that exist keep their
+        # mark.
         told: list[Any] = [(rule.name, rule.operation, rule.terms, rule.where, rule.by, rule.k) for rule in self.rules]
         told += [(rule.name, "who") for rule in self.rules if rule.who is not None]
         told += [(rule.name, rule.times) for rule in self.rules if rule.times is not None]
@@ -487,6 +489,8 @@ def _groups(rules: Iterable[Rule], declared: Iterable[Rule]) -> Iterator[RuleGro
     shared: dict[tuple[type[Any], Direction, bool, type[Any]], list[Rule]] = {}
     for rule in rules:
         shared.setdefault((rule.hop.edge.model, rule.hop.direction, rule.reads_far, rule.node.model), []).append(rule)
+    # A ledger must not move when a rule begins or stops to be maintained, so where it is depends on all declared
+    # rules.
     there = {(rule.hop.edge.model, rule.hop.direction) for rule in declared if not rule.reads_far}
     for (model, direction, reads_far, _), some in shared.items():
         yield RuleGroup(some[0].hop, reads_far, tuple(some), not reads_far and (model, _other(direction)) in there)
@@ -513,6 +517,7 @@ def _linked(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
             below = [
                 made[place] for name in names for far in rule.hop.far.classes if (place := (far.model, name)) in made
             ]
+            # A recursive rule reads itself, and its own key cannot be part of its key.
             keys = (link(each, (*above, rule.name)).key for each in below if each.name not in (*above, rule.name))
             linked[rule.name] = replace(rule, below=tuple(keys))
         return linked[rule.name]

@@ -106,6 +106,8 @@ class Schema:
         head = model.__declaration__.head
         if head is not None and head is not model:
             self._add_node(head, by_name, *below)
+        # The id of a child begins with that of its parent, and a class of a family has the keys of its head: both
+        # exist by now.
         above = None if parent is None else self.nodes[parent]
         self.nodes[model] = kind = _node_type(model, above, None if head in (None, model) else self.nodes[head])
         if kind.head is not None:
@@ -130,6 +132,7 @@ class Schema:
             return self.nodes[found[0]]
         if len(asked) == 1:
             open_end(edge, side, asked[0])
+        # Edges with the same classes at an end share one union, so that these ends can be compared by identity.
         if found not in unions:
             unions[found] = _union(tuple(self.nodes[model] for model in found))
         return unions[found]
@@ -299,6 +302,7 @@ def _check_family(kind: NodeType) -> None:
             f"{kind.name}.{name} tells {kind.name} apart from the other classes of {head.name}, so it needs a type "
             f'such as Literal["{kind.name.lower()}"]'
         )
+    # Only with those before it: the others compare themselves with this one.
     for other in head.family[: head.family.index(kind)]:
         if shared_value := [each for each in kind.told_by if each in other.told_by]:
             ((_, value),) = shared_value[0].items()
@@ -359,6 +363,7 @@ def _check_label(model: type[Entity]) -> None:
 
 
 def _check_key_type(model: type[Entity], name: str, role: str) -> None:
+    # A bool is an int for Python, but DynamoDB has no keys that are booleans.
     kind = plain_type({**model.model_fields, **stored_computed_fields(model)}[name])
     if kind is None or not issubclass(kind, KEY_TYPES) or kind is bool:
         names = ", ".join(each.__name__ for each in KEY_TYPES)

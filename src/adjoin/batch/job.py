@@ -157,6 +157,7 @@ def of_rule(computed: Computed, want: Want, tables: Tables, numbers: Numbers) ->
     else:
         values = values.select(value_id=values.id, value=values.value)
     joined = nodes.left_join(values, nodes.id == values.value_id).drop("value_id")
+    # Engines do not compare whole lists exactly, so all nodes with a list are fetched, and Python compares them.
     rows = joined if is_list else joined.filter(_differs(computed, joined, numbers))
     read, stored = _readers(computed, numbers)
     return Differences(rule.name, rule.node, rule.attribute, tables, rows, read, stored, is_list=is_list, who=rule.who)
@@ -168,6 +169,7 @@ def _differs(computed: Computed, rows: ir.Table, numbers: Numbers) -> Any:
         value = numbers.parse(value.cast("string")) if computed.is_whole else value
         stored = numbers.parse(stored)
         if computed.rule.operation == "sum":
+            # A sum without edges is 0, and a node to which nothing was ever added has no attribute for it.
             zero = numbers.literal("0")
             value, stored = value.fill_null(zero), stored.fill_null(zero)
     return ~value.identical_to(stored)
@@ -367,6 +369,7 @@ class Job:
         """`only` names fields, such as "CUSTOMER.owed". `extra` and `keys` are read besides what the rules need."""
         self.engine, self.layout, self._rules = engine, layout, rules
         self.book = RuleBook(rules, layout)
+        # A path has a rule for each hop. People name the field, and the hidden rules are computed with it.
         named = {rule.name.partition(":")[0] for rule in rules.rules} | {summary_name(each) for each in rules.summaries}
         for name in only or ():
             if name not in named:
@@ -383,6 +386,7 @@ class Job:
         summed += [(each.node.model, []) for each in self.summaries]
         edges = [(each.model, [TARGET]) for rule in self.summaries for each in (rule.edge, rule.on) if each]
         wanted = merged(self.book.wanted(needed), stored, summed, edges, (extra or {}).items())
+        # A symmetric edge has two items. By its keys, the job tells which of them stands for the edge.
         halves = [each.edge.model for each in self.summaries if each.edge.symmetric]
         halves += [each.on.model for each in self.summaries if each.on is not None]
         self.tables = Tables(engine, source, layout, wanted, keys=[*keys, *halves])
@@ -397,6 +401,8 @@ class Job:
         except overflows:
             if isinstance(self._numbers, Wide):
                 raise
+        # Wide numbers are text that Python adds up, so they take longer. Once one is needed, all later work uses
+        # them.
         self._numbers = Wide()
         self._computed = None
         return work(self._numbers)

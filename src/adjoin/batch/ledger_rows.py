@@ -121,6 +121,7 @@ class LedgerRows:
         engine = self._job.engine
         read = engine.rows(self._source, list(self._wants.values()))
         rows = read.select(**{name: read[f"w{place}"] for place, name in enumerate(self._wants)})
+        # One pass over the source reads rows of all kinds, so each row gets the number of its kind.
         cases = [
             (rows.sk.startswith(self._start(group)) & self._is_node(group.hop.near, rows.near), place)
             for place, group in enumerate(self.groups)
@@ -180,6 +181,8 @@ class LedgerRows:
         beside = rows.pk.substr(0, rows.pk.length() - len(OWN))
         text = rows.sk.substr(len(self._layout.ledgers.edge_start))
         if group.is_at_target:
+            # Beside a target, the text is the sort key of the edge, a separator and its partition key. Both may
+            # contain the separator, so the ledger says how long the second one is.
             length = rows.length.cast("int64")
             end = text.length() - length
             partition, sort = text.substr(end, length), text.substr(0, end - 1)
@@ -188,6 +191,7 @@ class LedgerRows:
         rows = rows.mutate(
             generation=rows[f"generation_{group.part}"],
             home=beside,
+            # A key of an edge that was too long for a sort key is in attributes of its ledger instead.
             edge_pk=rows.short_pk.fill_null(partition),
             edge_sk=rows.short_sk.fill_null(sort),
         )
@@ -202,6 +206,7 @@ class LedgerRows:
     def _of_variant(self, group: RuleGroup, kind: CountedType, rows: ir.Table) -> ir.Table:
         """Those ledgers whose edges have these classes at their ends."""
         templates = self._layout.key_templates(kind)
+        # A ledger does not name the classes at the ends of its edge, but the keys of the edge do.
         is_of = matches(templates.partition, rows.edge_pk) & matches(templates.sort, rows.edge_sk)
         rows = rows.filter(rows.generation.notnull() & is_of.fill_null(False))
         if group.hop.direction == "out":

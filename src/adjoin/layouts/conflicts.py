@@ -125,6 +125,7 @@ def _check_spellings(keys: AdjacencyKeys) -> None:
             plain = plain_type(kind.fields[name])
             if plain is None or not issubclass(plain, Enum):
                 continue
+            # Keys are text, so 1 and "1" would be one key, and an item could not be read back as what it was.
             members: dict[str, Enum] = {}
             for member, text in spellings(plain):
                 if (other := members.setdefault(text, member)) is not member:
@@ -158,6 +159,7 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
                 f"{f', and the same sort key {one.sort}' if one.sort.pieces else ''}; change a label or a template"
                 f"{_or_bound(one, other)}"
             )
+        # Node keys are what edges, ledgers and claims name nodes by. Nodes without edges may share them.
         are_both = keys.has_edges(one.kind) and keys.has_edges(other.kind)
         if not keys.layout.shared_ids and are_both and one.text.may_equal(other.text):
             raise InvalidModel(
@@ -172,6 +174,8 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
                 f"the sort key {kept.sort} of {kept.kind.name} can be {DELETION_SORT_KEY!r}, which marks a delete "
                 f"in progress; change the template"
             )
+    # An edge in the partition of its source is beside the source itself, and beside every node that shares the
+    # partition.
     for edge, node in [(each, keys.nodes[source.model]) for each in edges for source in each.kind.source.classes]:
         if not edge.is_apart and node.kind not in edge.meets and node.sort.may_equal(edge.sort):
             raise InvalidModel(
@@ -190,6 +194,7 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
                     f"{beside.kind.name} in the same partition; change one of the templates"
                 )
     for one_edge, other_edge in combinations(edges, 2):
+        # Edges of one source are in one partition. Others are only if their partition keys can be the same.
         are_at_source = not (one_edge.is_apart or other_edge.is_apart)
         same_partition = are_at_source and one_edge.kind.source is other_edge.kind.source
         same_partition = same_partition or one_edge.partition.may_equal(other_edge.partition)

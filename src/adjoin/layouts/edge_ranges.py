@@ -109,6 +109,8 @@ class EdgeRanges(EntityItems):
         if keys.order_index is not None and index == keys.order_index.name:
             template = self._keys.template(keys, keys.order_index.partition_attribute)
             is_node_key = str(template) == self._keys.end_text(kind.source, "source")
+            # Only then is the partition key of the order index that of the source in the table, which has all of its
+            # edges.
             if keys.is_apart or keys.rest or not is_node_key:
                 return None
             return Range(self._accesses.in_partition(keys), found.partition)
@@ -244,6 +246,8 @@ class EdgeRanges(EntityItems):
         node = Ref(kind.model, id)
         edges = self._accesses.edges_at.get(kind.model, ())
         found = {edge.name: self.into(edge, edge.target.id(node)) for edge in edges}
+        # One query reads them only if they are in one index, in one partition that is not sharded, without a range of
+        # it.
         places = {(each.access.index, each.partition, each.number is None, not each.known) for each in found.values()}
         if len(places) != 1 or not all(places.copy().pop()):
             where = "; ".join(
@@ -276,6 +280,7 @@ def _told_range(access: EdgeAccess, partition: Template, values: Mapping[str, An
     known = {name: values[name] for name in access.rest}
     mixed = [part for part in (access.sort.parts if access.sort else ()) if part.among and part.name in known]
     if mixed:
+        # The key of a node of one class may begin as that of another class does, so what is read is compared.
         access = only_at(access, mixed[0], known)
     if not isinstance(partition, ShardedTemplate):
         return Range(access, partition.render(values), known)

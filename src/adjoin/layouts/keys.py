@@ -89,6 +89,7 @@ class Part:
         else:
             found = (frame for kind, frame in _FRAMES if issubclass(plain, kind))
             constant, varying = next(found) if not name else ("", "")
+        # If a separator is among the characters that differ from text to text, it has no fixed place.
         return "" if not {*ends}.isdisjoint(varying) else "".join(each for each in constant if each in ends)
 
     @property
@@ -144,6 +145,7 @@ def parse_template(template: str) -> list[str | Part]:
 
 def delimiters(templates: Iterable[list[str | Part]]) -> frozenset[str]:
     """The characters that end a part somewhere in these templates."""
+    # Keys of adjoin's own items separate their parts by it, in every layout.
     found = {SEPARATOR}
     for pieces in templates:
         for piece, following in itertools.pairwise(pieces):
@@ -516,6 +518,8 @@ class Template:
         segments: list[tuple[str, str | None]] = [("", None)]
         for piece in self.pieces[:end]:
             if isinstance(piece, Part):
+                # A date among hyphens is split as literals are, because each of its texts has the hyphens at the same
+                # places.
                 for character in self.held(piece):
                     segments[-1] = (segments[-1][0], "")
                     segments += [(character, None), ("", None)]
@@ -539,6 +543,7 @@ def _may_meet(one: tuple[str, str | None], other: tuple[str, str | None]) -> boo
     if tail is None or other_tail is None:
         whole, (start, end) = (head, other) if tail is None else (other_head, one)
         return whole.startswith(start) and whole.endswith(end or "") and len(whole) >= len(start + (end or ""))
+    # A part between two literals can be any text, so both are equal for some text if one literal continues the other.
     heads = head.startswith(other_head) or other_head.startswith(head)
     return heads and (tail.endswith(other_tail) or other_tail.endswith(tail))
 
@@ -556,6 +561,7 @@ def _may_begin(segments: list[tuple[str, str | None]], start: list[tuple[str, st
 def _merged(pieces: list[str | Part]) -> list[str | Part]:
     merged: list[str | Part] = []
     for piece in pieces:
+        # The prefix of the tenant is an empty text where there is no tenant.
         if piece == "":
             continue
         if isinstance(piece, str) and merged and isinstance(merged[-1], str):

@@ -134,6 +134,8 @@ class Range:
         if field := self.access.sort_field:
             return SortCondition(self._sort_key, "=", (field.encode(self.known[field.name]),))
         sort = self._sort("within")
+        # If all parts have a value, this is one key. If not, the text ends before the first open part, and is a
+        # prefix.
         text, part = sort.start(self.known)
         if part is None:
             return SortCondition(self._sort_key, "=", (sort.attribute(text),))
@@ -147,6 +149,7 @@ class Range:
         fixed = dict(self.known or {})
         open_parts = [part for part in sort.parts if part.name not in fixed]
         ends = self._ends()
+        # An id of one field goes by the name of its end: within(target="C1") is the part target.id.
         single = {f"{side}.{end.parts[0]}": side for side, end in ends.items() if end.is_single}
         by_name = {single.get(part.name, part.name): part for part in open_parts}
         given = dict(parts)
@@ -157,11 +160,14 @@ class Range:
             if name not in by_name:
                 raise UnknownField(unknown_field(f"the sort key {sort} of {sort.owner}", name, by_name))
             fixed[by_name[name].name] = self._typed(by_name[name], value)
+        # Keys sort from the left, so a part narrows a range only if all parts before it have a value.
         for part in open_parts[: len(given)]:
             if part.name not in fixed:
                 raise InvalidValue(
                     f"the sort key {sort} of {sort.owner} narrows from the left only: give {part.name!r} too"
                 )
+        # At an end of several classes, the key of one node may begin as that of another, so edges are compared after
+        # reading.
         chosen = [part for part in open_parts if part.among and part.name in fixed]
         return replace(self, known=fixed, access=only_at(self.access, chosen[0], fixed) if chosen else self.access)
 
@@ -214,6 +220,8 @@ class Range:
             return self._between_values(
                 low, high, *(None if each is None else sort.value({part.name: each}) for each in bounds)
             )
+        # Without a lower end, the range begins with the fixed parts: their text sorts before everything that
+        # continues it.
         first = start
         if low is not None:
             lowest = self._typed(part, low)

@@ -126,6 +126,7 @@ class TemplateCompiler:
 
     def _typed(self, kind: EntityType, attribute: str, template: str, type: KeyType, pieces: Pieces) -> Pieces:
         """The pieces of a template for a key attribute that is a number or binary."""
+        # The first piece is the prefix of the tenant, which a number or bytes cannot have.
         part = pieces[1] if len(pieces) == 2 and not pieces[0] else None
         if type == "N" and isinstance(part, str) and _is_number(part):
             return [part]
@@ -185,7 +186,10 @@ class TemplateCompiler:
         names = tuple(index.name for index in self.indexes if attribute in index.partition_keys)
         is_recorded = self.table.why_no_own_items is None
         number = ShardNumber(attribute, names, shards, is_recorded=is_recorded)
+        # One number for all classes and tenants that use this attribute, because a record of the table holds it.
         number = self.shard_numbers.setdefault(attribute, number)
+        # By default the key of the item chooses, which never changes, so an update never moves an item to another
+        # shard.
         if fields is None:
             return number, tuple(compiled[name] for name in self.table.names)
         return number, tuple(each for name in fields for each in self._shard_fields(kind, name))
@@ -262,6 +266,8 @@ class TemplateCompiler:
 
     def _key_attribute(self, index: Index, name: str) -> KeyAttribute:
         """A key attribute of an index with its type: of the template that fills it, or of the fields stored there."""
+        # A template can make text or a number, so the declaration says which. A plain attribute has the type of its
+        # field.
         if any(name in templates for templates in self.texts.templates.values()) or name in self.attributes:
             return KeyAttribute(name, self._declared_type(name))
         fields = [

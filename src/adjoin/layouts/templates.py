@@ -94,6 +94,8 @@ class AdjacencyKeys(TemplateCompiler):
         """The classes whose partition keys could be those of adjoin's own items beside another node."""
         if self.table.why_no_own_items is not None:
             return frozenset()
+        # What adjoin stores beside a node is under its key and OWN. A partition key that can be such a text could
+        # hide it.
         beside = [
             Template(text.owner, [*text.pieces, OWN], text.quoting, repeats=True)
             for node in self.nodes.values()
@@ -146,6 +148,8 @@ class AdjacencyKeys(TemplateCompiler):
                 f"the keys {partition} and {sort} of {kind.name} do not tell {name!r}, which is part of its id; add "
                 f"{{{name}}} to one of them, without a transform that loses its value"
             )
+        # Parts of the id that the partition key does not tell are in the sort key: then nodes share a partition, and
+        # only both keys together name one of them.
         rest = tuple(name for name in kind.parts if name not in partition.told)
         if kind.head is not None:
             self._check_shared(kind, self.nodes[kind.head.model], partition, sort)
@@ -227,6 +231,7 @@ class AdjacencyKeys(TemplateCompiler):
         if parent is None:
             return False, ()
         above = self.nodes[parent.model]
+        # In the partition of the parent, a child is told from those of other parents by what the partition key lacks.
         if str(partition) == above.partition.prefixed("parent"):
             rest = tuple(f"parent.{name}" for name in above.rest)
             self._check_rest(kind, sort, [*rest], parent, "parent")
@@ -252,6 +257,8 @@ class AdjacencyKeys(TemplateCompiler):
         compiled = self._compiled(kind, self.texts.templates[kind.model])
         partition, sort = self._of_table(kind, compiled)
         sources = [self.nodes[each.model] for each in kind.source.classes]
+        # All classes at an end of an edge have one template for their keys here: that of a union, so the first stands
+        # for all.
         is_apart = str(partition) != self._source_text(kind, sources[0])
         rest = [] if is_apart else [f"source.{name}" for name in sources[0].rest]
         if not is_apart:
@@ -291,6 +298,8 @@ class AdjacencyKeys(TemplateCompiler):
         sides = [side for side in ("source", "target") if not {*names}.issuperset(made.end_parts(side))]
         loose = {side: self._loose(made, side) for side in sides if side == "source" or not is_by_field}
         self._check_symmetric(made)
+        # The keys of an edge may take ids that those of the node refuse, for example with a separator in them. Such an
+        # edge would lead to a node that cannot exist.
         told_by = [compiled[name] for names in loose.values() for name in names]
         ends = {"source": kind.source, "target": kind.target}
         stricter = tuple(

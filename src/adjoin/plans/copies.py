@@ -46,6 +46,7 @@ def copies_on(layout: BoundLayout, kind: EdgeType) -> list[CopyRule]:
 def ends_copied(layout: BoundLayout, kind: EdgeType, source: object, target: object) -> dict[str, Item]:
     """The keys of the nodes that an edge between two ids copies from, by end."""
     ids, copies = {"source": source, "target": target}, copies_on(layout, kind)
+    # The second item of a symmetric edge copies from the other ends, so both nodes are read.
     if kind.symmetric and copies:
         return {end: layout.node_key(kind.source, id) for end, id in ids.items()}
     return {copy.end: layout.node_key(copy.node, ids[copy.end]) for copy in copies}
@@ -81,6 +82,7 @@ def _filling(
     for end, key in ends.items():
         conditions.setdefault(place_of(key), []).append(as_copied(layout, kind, end, nodes[place_of(key)]))
     if kind.symmetric and ends:
+        # Seen from its other end, the source of the edge is the target, and the other way round.
         sides.append({"source": sides[0]["target"], "target": sides[0]["source"]})
     values = tuple(copied(layout, kind, each) for each in sides)
     keys = {place_of(key): key for key in ends.values()}
@@ -129,6 +131,7 @@ def fans(layout: BoundLayout, requests: Iterable[Request]) -> Iterator[Fan]:
     for write in _writes(requests):
         item = stored_in(write)
         kind = None if layout.is_bookkeeping(item) else layout.kind_of(item)
+        # A put replaces the whole item, so any of its attributes may have changed.
         names = set(item) if isinstance(write, Put) else {str(action.path.steps[0]) for action in write.actions}
         wanted: dict[tuple[type[AnyEdge], str], list[CopyRule]] = {}
         for copy in layout.rules.copies:

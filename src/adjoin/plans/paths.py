@@ -108,6 +108,7 @@ def _from_both_ends(adjacency: Adjacency, asked: PathQuestion, banned: set[NodeK
     back = _Side(asked.stride.reversed(), asked.end)
     is_two_way = is_findable(adjacency.layout, back.stride)
     while front.frontier and back.frontier and not adjacency.spending.exceeded:
+        # Another level of either side would make every path that is found longer than allowed.
         if asked.most is not None and front.depth + back.depth >= asked.most:
             break
         # Equal sides take turns: behind the only neighbour of an end there may be a node with very many.
@@ -158,6 +159,7 @@ class _Weighing:
         """The weight of the lightest paths, and these paths."""
         asked, best = self._asked, None
         ends: list[_State] = []
+        # It goes on until everything left is heavier, so that all paths of the least weight are found.
         while self._heap and (best is None or self._heap[0][0] <= best):
             if self._heap[0][3] not in self._read and self._heap[0][3] != asked.end:
                 yield from self._read_ahead()
@@ -165,6 +167,8 @@ class _Weighing:
                     break
             weight, edges, _, node = heappop(self._heap)
             state = (node, edges if asked.most is not None else 0)
+            # The heap still has entries of nodes to which a lighter path was found since; they are skipped instead of
+            # searched.
             if self._weights[state] != weight or not self._is_as_light(state):
                 continue
             if node == asked.end:
@@ -185,6 +189,7 @@ class _Weighing:
         )
 
     def _read_ahead(self) -> Plan[None]:
+        # One node per round would wait for the store once per node. The nearest ones are needed next in most cases.
         near = nsmallest(_AHEAD, (entry for entry in self._heap if entry[3] not in self._read))
         nodes = list(dict.fromkeys(node for *_, node in near if node != self._asked.end))
         yield from self._adjacency.expand(self._asked.stride, nodes)
@@ -204,6 +209,7 @@ class _Weighing:
             if known is None or total < known:
                 self._weights[to], self._before[to] = total, [(edge, state)]
                 heappush(self._heap, (total, edges + 1, next(self._numbers), far))
+            # An edge of no weight back to the start would make it its own predecessor.
             elif total == known and to != (self._asked.start, 0):
                 self._before[to].append((edge, state))
 

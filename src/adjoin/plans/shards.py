@@ -61,6 +61,7 @@ def read_shard_maps(layout: BoundLayout) -> Plan[None]:
     if index is None or not index.book.is_adaptive:
         return
     (pk, partition), _ = layout.shard_map_key("").items()
+    # The lease begins when the map was asked for: it may have grown while the answer was on its way.
     asked_at = index.book.clock()
     stored: dict[str, Item] = {}
     pages = batches.Pages([(SCOPE, Query(layout.table, (pk, partition), consistent=True))])
@@ -155,6 +156,7 @@ def raise_shards(layout: BoundLayout, index: str, wanted: int) -> Plan[Item]:
     def attempt() -> Plan[Attempt[Item] | Done[Item]]:
         response: ItemResponse
         (response,) = yield (number_request(layout, number),)
+        # None if the table already has this number.
         record = number.raised(response.item, wanted)
         if record is None:
             assert response.item is not None
@@ -268,6 +270,8 @@ def _report(layout: BoundLayout, book: ShardBook, scope: str, report: Heat) -> P
         response: ItemResponse
         (response,) = yield (_map_request(layout, scope),)
         item = response.item
+        # The map and the heat are one item, so of two processes that grow it, the second one reads what the first
+        # decided.
         shards, heat = _stored(item)
         heat = yield from _bounded(layout, heat)
         after, larger = policy.considered(shards, heat, report, asked_at)

@@ -136,6 +136,7 @@ class Buffer:
     def put(self, entity: Entity, only_if: Predicate | None = None, if_version: IfVersion = OWN_VERSION) -> None:
         kind = kind_of(self._layout, entity)
         wanted = write_condition(self._layout, kind, only_if)
+        # A hidden edge counts as absent, so a condition about what is stored must not hold for it.
         if wanted is not None and kind.can_be_hidden:
             wanted = all_of(wanted, UNMARKED)
         self._put(entity, _purpose("put", entity), wanted, lock_for(kind, entity, if_version))
@@ -159,6 +160,7 @@ class Buffer:
         items = written_items(layout, kind, entity)
         if lock is not None:
             self._locks.append(lock)
+            # If the version is not certain, the item has to be read; then the plan of the write sets it.
             if lock.is_certain:
                 version = lock.choose(lock.guess)
                 items = tuple(item | version for item in items)
@@ -321,9 +323,11 @@ class Buffer:
             def failed(failure: Failure) -> Plan[Again]:
                 assert isinstance(failure, TransactionCanceled)
                 reasons = dict(zip(writes, failure.reasons, strict=True))
+                # What was read for the companions may be what changed. Then another attempt reads it again.
                 is_outrun = _is_outrun(read, reasons) or bool(read and failure.retryable)
                 try:
                     is_worth_another = yield from self._is_worth_another(entity_writes, gone, reasons, claims)
+                    # Each of these finds out what the next attempt has to do otherwise, so all of them are asked.
                     is_worth_another = self._has_learned(reasons, told) or is_worth_another
                     is_worth_another = (yield from self._is_told(writes, reasons, told)) or is_worth_another
                     if not (is_worth_another or is_outrun):
@@ -367,6 +371,7 @@ class Buffer:
             made += [(write, later.purpose) for write in entity_write.writes if not isinstance(write, Check)]
         for write, purpose in made:
             key = self._key(write)
+            # The claim was found to belong to another node, which keeps it.
             if key in claims.others and isinstance(write, Delete):
                 continue
             if key in writes and key in self._released:
@@ -468,6 +473,7 @@ class Buffer:
             item, (write, _) = reason.item, writes[place]
             if not reason.is_failed_condition or item is None or DELETING not in item:
                 continue
+            # The write was made for this mark already, so its condition fails for another reason.
             if place in told and told[place][0] == item[DELETING]:
                 continue
             parts = parts_of(write.condition)
@@ -483,6 +489,8 @@ class Buffer:
 
     def _has_learned(self, reasons: Mapping[Place, CancellationReason], told: Told) -> bool:
         """Whether an item failed the conditions of its class but can be read; the next attempt then reads it first."""
+        # The two items of a symmetric edge share one change, which is read once, so changes are told apart by
+        # identity.
         learned: dict[int, tuple[_Unseen, list[str]]] = {}
         for place, unseen in self._unseen:
             reason = reasons.get(place)

@@ -62,10 +62,12 @@ class Building:
         """The arrays."""
         if len(self._numbers) > MOST:
             raise InvalidValue(f"a snapshot numbers at most {MOST:,} nodes, got {len(self._numbers):,}; hold fewer")
+        # Nodes are numbered in the order of their keys, so that numbers sort as the live graph sorts edges.
         order = sorted(self._numbers, key=lambda key: (key[1], key[0]))
         numbers = np.empty(len(order), np.int32)
         numbers[np.fromiter((self._numbers[key] for key in order), np.int32, len(order))] = np.arange(len(order))
         nodes = self._nodes(order)
+        # The arrays of edges come next and need the memory.
         self._numbers.clear()
         relations = []
         for kind, edges in zip(self._held.relations, self._edges, strict=True):
@@ -120,6 +122,7 @@ class _Sorts:
             else:
                 self._texts = [None] * count
                 self._texts.append(sort[0] + sort[1])
+        # The keys of the first edges could be told by their far ends, so they were not kept. All is read once more.
         elif sort[0] != self._lead + far:
             raise Untold(self._name)
 

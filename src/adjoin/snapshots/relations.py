@@ -163,6 +163,8 @@ class Side:
         if self._gaps > _GAP + self._size // 2:
             self.pack()
             self._unpack()
+        # A row that grows once often grows again. With half as much again, an edge moves a fixed number of times on
+        # average.
         room = degree + degree // 2 + 4
         if self._size + room > len(self.far):
             self.far, self.edges = grown(self.far, self._size + room), grown(self.edges, self._size + room)
@@ -236,6 +238,7 @@ class Relation:
         """Adds an edge, or gives one that is there these values."""
         ends = self._ends(source, target, sorts)
         places = [side.place(near, far, sort) for side, near, far, sort in ends]
+        # It is on both sides under the same number: a put of an edge that exists changes its fields only.
         if all(edge == places[0][1] >= 0 for _, edge in places):
             self._fill(places[0][1], values)
             return
@@ -280,8 +283,10 @@ class Relation:
                 edge, removed = found, removed + 1
         if edge < 0:
             return False
+        # Another program may have changed an index key, so that the edge is elsewhere on one side.
         if removed < len(self._sides()):
             self._sweep(edge, source, target)
+        # The number is used again, and a sum over all numbers must not count what the removed edge had.
         self._fill(edge, [None] * len(self.columns))
         self.free.append(edge)
         self.count -= 1

@@ -45,6 +45,7 @@ def reconcile_near(
     refs: list[EdgeRef] = []
     looked_at = counting(layout, kind) if groups is None else groups
     for some in chunks(node_keys, _NODES):
+        # Another program may have added shards since, in which there are edges of these nodes.
         if layout.shard_numbers:
             yield from fresh_numbers(layout)
         pages = Pages((each, each.query) for node_key in some for each in lookups(layout, kind, node_key, looked_at))
@@ -53,6 +54,7 @@ def reconcile_near(
         while found := (yield from pages.next()):
             for lookup, page in found:
                 new = [ref for ref in lookup.refs(layout, page) if ref.place not in seen]
+                # Only these are remembered: a node may have millions of edges.
                 if lookup.repeats:
                     seen.update(ref.place for ref in new)
                 refs += new
@@ -108,6 +110,7 @@ def reconcile_again(
             for key, (start, end) in zip(keys, ((source, target), (target, source)), strict=False):
                 near, far = (start, end) if group.hop.direction == "out" else (end, start)
                 refs.append(EdgeRef(group, key, near, far))
+    # A rule may be about one class at an end, and the edge may lead to a node of another class.
     refs = [ref for ref in refs if counts(layout, ref)]
     own = Tally()
     yield from _reconcile_and_strike_out(layout, refs, arriving, own)
@@ -154,6 +157,7 @@ def _reconcile_readers(
         for some in chunks(refs, TOGETHER):
             own = Tally()
             yield from reconcile(layout, some, own)
+            # Each part has a tally of its own, because only it says which nodes this part has changed.
             kinds = {ref.near: ref.group.hop.near for ref in some}
             changed |= {node_key: kinds[node_key] for node_key in own.nodes}
             tally.include(own)

@@ -244,6 +244,8 @@ def _check_keys(request: Given, defined: Sequence[str]) -> None:
         raise InvalidRequest(UNDEFINED)
     _check_schema(schema, defined)
     has_indexes = "LocalSecondaryIndexes" in request or "GlobalSecondaryIndexes" in request
+    # With indexes, further attributes may be theirs. The service compares all keys together then, and last:
+    # `_check_unused`.
     if not has_indexes and len(schema) != len(defined):
         raise invalid(
             "Number of attributes in KeySchema does not exactly match number of attributes defined in"
@@ -262,6 +264,7 @@ def _check_defined(names: Sequence[str], defined: Sequence[str]) -> None:
 def check_global_schema(schema: Sequence[Given], defined: Sequence[str]) -> None:
     """Checks the key schema of a global index, whose keys may have several attributes; the messages are measured."""
     kinds, names = [element["KeyType"] for element in schema], _names(schema)
+    # For keys of one attribute, the service still answers as it did before there were keys of several.
     if kinds in (["HASH"], ["HASH", "RANGE"]):
         _check_schema(schema, defined)
         return
@@ -412,9 +415,12 @@ def _as_asked(index: IndexDefinition, attributes: Mapping[str, Any]) -> IndexDef
 
 def _created(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     shown = description(response, "CREATING")
+    # The service repeats the request here, in its order. DescribeTable has an order of its own.
     shown["AttributeDefinitions"] = parameters["AttributeDefinitions"]
     for member in ("BillingModeSummary", "TableThroughputModeSummary"):
+        # The time is not set before the table is active.
         shown.get(member, {}).pop("LastUpdateToPayPerRequestDateTime", None)
+    # The answer to CreateTable has this setting only if the request has it; DescribeTable always has it.
     if "DeletionProtectionEnabled" not in parameters:
         del shown["DeletionProtectionEnabled"]
     return {"TableDescription": shown}
@@ -471,6 +477,7 @@ def _drop(parameters: Parameters, tables: TableLookup) -> Request:
 
 def _dropped(parameters: Parameters, response: TableResponse, tables: TableLookup) -> AnswerBody:
     shown = description(response, "DELETING")
+    # A table that is being deleted is described without its indexes.
     shown.pop("GlobalSecondaryIndexes", None)
     return {"TableDescription": shown}
 

@@ -178,10 +178,12 @@ class AccessPath:
         return [f"({names}) {'>' if forward else '<'} ({marks})"]
 
     def _select(self, terms: list[str], order: Sequence[KeyColumn], forward: bool) -> str:
+        # SQLite uses a partial index only if the statement implies its condition, which a scan does only so.
         terms = [*terms, *(f"{column.column} IS NOT NULL" for column in self.present)]
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
         direction = "" if forward else " DESC"
         by = ", ".join(column.column + direction for column in order)
+        # Without INDEXED BY, SQLite might sort rows of another index, which reads the whole partition for one page.
         return f"SELECT {self.form.fields} FROM {self._source}{where}{f' ORDER BY {by}' if by else ''} LIMIT ?"
 
     def cost(self, size: int, consistent: bool) -> tuple[Consumed, ...]:
