@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from adjoin.plans import update as updating
     from adjoin.plans import upsert as upserting
     from adjoin.plans import versions
+    from adjoin.plans.steps import conditions
     from adjoin.plans.steps import nested as nesting
     from adjoin.plans.update import Changed
     from adjoin.refs import Id
 else:
+    conditions = later("adjoin.plans.steps.conditions")
     nesting = later("adjoin.plans.steps.nested")
     updating = later("adjoin.plans.update")
     upserting = later("adjoin.plans.upsert")
@@ -71,6 +73,12 @@ class Changing(Verbs):
                     f"{call} takes a class and an id, a ref, a node or an edge, got {shown(what)}; pass one of these"
                 )
         identity, rest = updating.identified(self._layout, model, ids, fields)
+        if not rest and call == "update":
+            raise InvalidValue(f"no field of {identity.name} was given to change; pass them by name")
+        for name, value in rest.items():
+            if isinstance(value, RelativeChange) and value.operator == "remove" and name in identity.kind.fields:
+                # Without a stored value, a field has its default.
+                rest[name] = conditions.start_of(identity.kind, name)
         for name in identity.kind.computed:
             if name in rest:
                 raise InvalidValue(

@@ -101,6 +101,26 @@ class EntityType(ModelFields):
             raise UnknownField(unknown_field(self.name, name, self.attributes)) from None
 
     @cached_property
+    def _by_alias(self) -> Mapping[str, str]:
+        """The fields by their aliases, without aliases that are names of other fields."""
+        given = {name: self.fields[name].validation_alias for name in self.attributes}
+        aliases = {alias: name for name, alias in given.items() if isinstance(alias, str)}
+        stored = {alias: name for name, alias in self.attributes.items()}
+        return {alias: name for alias, name in (aliases | stored).items() if alias not in self.fields}
+
+    def by_field(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What a call is given by keyword, by field: a keyword may be an alias, as for an instance."""
+        if all(name in self.fields for name in given):
+            return dict(given)
+        found: dict[str, Any] = {}
+        for keyword, value in given.items():
+            name = self._by_alias.get(keyword, keyword)
+            if name in found or (name != keyword and name in given):
+                raise InvalidValue(f"{self.name}.{name} is given twice, also as {keyword!r}; pass it once")
+            found[name] = value
+        return found
+
+    @cached_property
     def keeps_ids(self) -> bool:
         """Whether an instance that is made from an item has the ids in the item's keys: no validator changes them."""
         return False

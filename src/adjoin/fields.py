@@ -275,7 +275,10 @@ class FieldReference(Generic[ValueT]):
         return RelativeChange(self.name, "set", value)
 
     def remove(self) -> RelativeChange:
-        """For `update`: without this value, such as `field("tags.0")`, the first of a list, or a key of a map."""
+        """For `update`: without this value, such as `field("tags.0")`, the first of a list, or a key of a map.
+
+        A whole field then has its default.
+        """
         return RelativeChange(self.name, "remove")
 
 
@@ -325,7 +328,8 @@ if TYPE_CHECKING:
 
 
 def _iterated(verb: str, elements: Iterable[Any]) -> Iterable[Any]:
-    if not isinstance(elements, Iterable):
+    # Text is a list of its letters in Python, which nobody means here.
+    if not isinstance(elements, Iterable) or isinstance(elements, str | bytes):
         raise InvalidValue(f"{verb} takes a list of values, got {shown(elements)}; put it into a list")
     return elements
 

@@ -261,5 +261,8 @@ else:
         model: type[NodeT]
         id: Any
 
+        def __repr__(self) -> str:
+            return f"{self.model.__name__}.ref({self.id!r})"
+
         def __str__(self) -> str:
             return f"{self.model.__name__}({self.id!r})"

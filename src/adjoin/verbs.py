@@ -343,6 +343,7 @@ class Verbs(ABC):
         names = self._layout.key_fields(kind)
         if not names and not key:
             return kind, kind.source.id(source), kind.target.id(target), {}
+        key = kind.by_field(key)
         if unknown := [name for name in key if name not in names]:
             raise InvalidValue(
                 f"{unknown[0]!r} is not a key field of {kind.name}; pass only the two nodes and the key fields"

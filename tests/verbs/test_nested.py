@@ -153,6 +153,32 @@ def test_what_is_refused(g: Any, changes: list[Any], error: type[Exception], wor
     assert g.get(User, "1") == before
 
 
+def test_a_field_that_is_removed_has_its_default(everywhere: Everywhere) -> None:
+    class Player(Node):
+        id: str
+        name: str
+        nick: str | None = None
+        lives: int = 3
+
+    g = everywhere([Player])
+    g.put(Player(id="p", name="Ann", nick="A", lives=1))
+    with g.meter() as meter:
+        assert g.update(Player, "p", field("lives").remove()).lives == 3
+    assert meter.requests == 1
+    assert g.upsert(Player, "p", field("nick").remove(), name="Ben") == Player(id="p", name="Ben")
+    with pytest.raises(InvalidValue, match=r"None does not fit Player\.name"):
+        g.update(Player, "p", field("name").remove())
+    with pytest.raises(UnknownField, match="did you mean 'lives'"):
+        g.update(Player, "p", field("live").remove())
+
+
+def test_text_is_no_list_of_elements() -> None:
+    for change in (field("groups").add, field("groups").discard, field("name").is_in):
+        for wrong in ("abc", b"abc", 3):
+            with pytest.raises(InvalidValue, match=r"takes a list of values, got .*put it into a list"):
+                change(wrong)  # type: ignore[arg-type]
+
+
 def test_messages_say_how_a_change_is_written(g: Any) -> None:
     with pytest.raises(InvalidValue, match=r"name=field\('tags'\) is a field and not a value"):
         g.update(User, "1", name=field("tags"))

@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
 from adjoin import (
     Child,
@@ -17,6 +18,7 @@ from adjoin import (
     Node,
     NotFound,
     TransactionCanceled,
+    Unique,
     Version,
     field,
 )
@@ -117,3 +119,36 @@ def test_update_of_an_instance_compares_its_version(g: Any) -> None:
 def test_what_is_refused(everywhere: Everywhere, call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call(everywhere(MODELS))
+
+
+class Person(Node):
+    id: str
+    name: Annotated[str, Field(alias="Name")]
+    mail: Annotated[str | None, Unique(), Field(alias="Mail")] = None
+
+
+class Met(Edge[Person, Person], key=("place",)):
+    place: Annotated[str, Field(alias="Place")]
+    note: Annotated[str, Field(alias="Note")] = ""
+
+
+def test_keywords_may_be_aliases_as_for_an_instance(everywhere: Everywhere) -> None:
+    g = everywhere([Person, Met])
+    g.put_many([Person(id="1", Name="Ann", Mail="ann@x"), Person(id="2", Name="Ben")])  # type: ignore[call-arg]
+    assert g.update(Person, "1", Name="Anna").name == "Anna"
+    assert g.upsert(Person, "2", Name="Bo", mail="bo@x").mail == "bo@x"
+    assert g.get(Person, Mail="ann@x").name == "Anna"
+    g.connect(Met, "1", "2", Place="Faro")
+    assert g.update(Met, "1", "2", Place="Faro", Note="x").note == "x"
+    assert g.edge(Met, "1", "2", Place="Faro") == g.edge(Met, "1", "2", place="Faro")
+    with g.transaction() as t:
+        t.update(Person, "1", Name="Ada")
+        t.disconnect(Met, "1", "2", Place="Faro")
+    assert (g.get(Person, "1").name, g.out("1", Met).count()) == ("Ada", 0)
+    with pytest.raises(InvalidValue, match=r"Person\.name is given twice, also as 'Name'"):
+        g.update(Person, "1", name="A", Name="B")
+
+
+def test_a_ref_is_shown_as_it_is_written() -> None:
+    assert repr(Repo.ref(("ann", "adjoin"))) == "Repo.ref(('ann', 'adjoin'))"
+    assert str(User.ref(3)) == "User(3)"

@@ -140,7 +140,7 @@ def test_conditions(g: Any) -> None:
         (lambda g: g.upsert(User, "1", name=3), InvalidValue, "User.name"),
         (lambda g: g.upsert(User, "1", name="x", visits=field("vists") + 1), UnknownField, "did you mean 'visits'"),
         (lambda g: g.upsert(User, "1", id="2", name="x"), InvalidValue, "'id'"),
-        (lambda g: g.upsert(User, "1"), InvalidValue, "no field"),
+        (lambda g: g.upsert(User, "1"), InvalidValue, "User.name has no default"),
         (lambda g: g.upsert(User(id="1", name="x"), name="y", only_if=1), InvalidValue, "not a comparison"),
     ],
 )
@@ -148,6 +148,60 @@ def test_what_is_refused(g: Any, call: Any, error: type[Exception], words: str) 
     with pytest.raises(error, match=words):
         call(g)
     assert g.get(User, "1") is None
+
+
+class Tag(Node):
+    id: str
+
+
+class Tagged(Edge[Page, Tag]):
+    pass
+
+
+class Beside(Edge[Page, Page], symmetric=True):
+    weight: int = 1
+
+
+def test_without_a_field_it_is_made_if_there_is_none(everywhere: Everywhere) -> None:
+    g = everywhere([*MODELS, Tag, Tagged, Beside])
+    g.put(Page(id="p", title="old", views=7))
+    with g.meter() as meter:
+        for _ in range(2):
+            assert g.upsert(Tag, "t") == Tag(id="t")
+            assert g.upsert(Tagged, "p", "t") == Tagged(source="p", target="t")
+        assert g.upsert(Page, "p") == Page(id="p", title="old", views=7)
+        assert g.upsert(Page, "q") == Page(id="q")
+    assert meter.requests == 6
+    assert [edge.source for edge in g.into("t", Tagged)] == ["p"]
+    with pytest.raises(ConditionFailed):
+        g.upsert(Tag, "t", only_if=~field("id").exists())
+    # A symmetric edge is two items, so it is read and then added.
+    assert g.upsert(Beside, "p", "q") == Beside(source="p", target="q")
+    g.update(Beside, "p", "q", weight=5)
+    assert g.upsert(Beside, "q", "p").weight == 5
+    with pytest.raises(ConditionFailed):
+        g.upsert(Beside, "q", "p", only_if=field("weight") == 1)
+    with g.transaction() as t:
+        for tag in ("t", "new"):
+            t.upsert(Tag, tag)
+            t.upsert(Tagged, "p", tag)
+        t.upsert(Beside, "p", "q")
+    assert [edge.target for edge in g.out("p", Tagged)] == ["new", "t"]
+    assert g.edge(Beside, "p", "q").weight == 5
+    with pytest.raises(TransactionCanceled) as error, g.transaction() as t:
+        t.upsert(Tag, "t", only_if=~field("id").exists())
+    assert [(each.call, each.id, each.error) for each in error.value.reasons] == [("upsert", "t", ConditionFailed)]
+
+
+def test_without_a_field_the_version_stays(everywhere: Everywhere) -> None:
+    class Draft(Node):
+        id: str
+        revision: Annotated[int, Version()] = 3
+
+    g = everywhere([Draft])
+    assert [g.upsert(Draft, "d").revision for _ in range(2)] == [3, 3]
+    assert g.update(Draft, "d", revision=9, if_version=3).revision == 9
+    assert g.upsert(Draft, "d").revision == 9
 
 
 def test_transactions(g: Any) -> None:

@@ -220,8 +220,8 @@ def released(layout: BoundLayout, kind: EntityType, old: Item | None, new: Itera
 class EntityWrite:
     """All writes of one entity, with what was read for them."""
 
-    own: Sequence[Put | Update]
-    """The writes of its own items."""
+    own: Sequence[Put | Update | Check]
+    """The writes of its own items, or a check of what stays as it is."""
     others: list[Put | Delete | Check]
     """The writes of its satellites."""
     read: Sequence[Item | None]

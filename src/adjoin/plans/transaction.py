@@ -266,7 +266,8 @@ class Buffer:
             self._later.append(_Later(identity.kind, partial(made, names=names), purpose))
 
         request = upsert_request(layout, change, new)
-        if request is None:
+        if request is None or not request.actions:
+            # An update in a transaction needs an action, and a class may have no attribute to set.
             self._later.append(_Later(identity.kind, made, purpose))
             return
         self._writes.append((replace(request, returns="none"), purpose))
@@ -360,7 +361,7 @@ class Buffer:
             edge.__dict__.update({name: stored.__dict__[name] for name in names if name in stored.__dict__})
 
     def _add_writes(self, writes: NamedWrites, claims: Claims) -> Plan[list[tuple[EntityType, EntityWrite]]]:
-        made = list(self._writes)
+        made: list[tuple[Put | Update | Delete | Check, Purpose]] = [*self._writes]
         entity_writes = []
         for later in self._later:
             try:
@@ -368,7 +369,9 @@ class Buffer:
             except (NotFound, ConditionFailed) as error:
                 raise _failed(later.purpose, error) from None
             entity_writes.append((later.kind, entity_write))
-            made += [(write, later.purpose) for write in entity_write.writes if not isinstance(write, Check)]
+            beside = (*entity_write.others, *entity_write.more)
+            made += [(write, later.purpose) for write in entity_write.own]
+            made += [(write, later.purpose) for write in beside if not isinstance(write, Check)]
         for write, purpose in made:
             key = self._key(write)
             # The claim was found to belong to another node, which keeps it.

@@ -86,7 +86,7 @@ def identified(
         raise InvalidValue(f"a {kind.name} is identified by one id, got {len(ids)}")
     id = kind.id(ids[0])
     named = Identity(kind, id, [layout.node_key(kind, id)], [kind.part_values(id)], f"{kind.name} {shown(id)}")
-    return named, dict(fields)
+    return named, kind.by_field(fields)
 
 
 def _identified_edge(
@@ -95,7 +95,7 @@ def _identified_edge(
     if len(ids) != 2:
         raise InvalidValue(f"a {kind.name} is identified by its source and its target, got {len(ids)} ids")
     source, target = kind.source.id(ids[0]), kind.target.id(ids[1])
-    names = layout.key_fields(kind)
+    names, fields = layout.key_fields(kind), kind.by_field(fields)
     own = kind.key_values(names, fields)
     rest = {name: value for name, value in fields.items() if name not in names}
     ends = [(source, target), (target, source)]
@@ -390,8 +390,6 @@ def check_change(layout: BoundLayout, change: Changed) -> None:
     """Raises, before anything is read, if a field cannot change, or if a field or condition names an unknown one."""
     identity, changes = change.identity, change.fields
     kind = identity.kind
-    if not changes:
-        raise InvalidValue(f"no field of {identity.name} was given to change; pass them by name")
     for name in ("source", "target") if isinstance(kind, EdgeType) else kind.fields:
         if name in changes and name not in kind.attributes:
             raise InvalidValue(

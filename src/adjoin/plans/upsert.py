@@ -4,6 +4,8 @@ A new one has the values that the call gives, and defaults for all other fields;
 default of its field. If only one item is involved, one update does both: it sets the fields that the call names, and
 gives those that the item does not have their defaults.
 
+If the call names no field, a stored one stays as it is.
+
 Where that is not possible (the cases in which `update` reads first, satellites, aggregates that are updated in
 transaction), the change is tried as an `update`, and as an `add` if there is nothing to change. Whoever comes between
 makes it try again.
@@ -44,7 +46,7 @@ from adjoin.plans.steps.again import ATTEMPTS, same
 from adjoin.plans.steps.conditions import initial, start_of, update_actions, write_condition
 from adjoin.plans.update import UNCHANGED, Changed, changed_write, check_change, read_first, update, update_condition
 from adjoin.plans.write import add, is_accompanied, prepared
-from adjoin.requests import Get, ItemResponse, Plan, Put, Update
+from adjoin.requests import Check, Get, ItemResponse, Plan, Put, Update
 
 
 def upsert(layout: BoundLayout, change: Changed, new: Entity | InvalidValue) -> Plan[Any]:
@@ -66,7 +68,7 @@ def upsert(layout: BoundLayout, change: Changed, new: Entity | InvalidValue) -> 
         # hold; an update finds out.
     for _ in range(ATTEMPTS):
         try:
-            return (yield from update(layout, change))
+            return (yield from update(layout, change) if change.fields else _as_it_is(layout, change))
         except NotFound as error:
             missing = error
         check_new(layout, change, new)
@@ -81,6 +83,20 @@ def upsert(layout: BoundLayout, change: Changed, new: Entity | InvalidValue) -> 
             if not (yield from visible(layout, there)) or not _is_it(layout, change, there[0]):
                 raise
     raise missing
+
+
+def _as_it_is(layout: BoundLayout, change: Changed) -> Plan[Any]:
+    """The stored node or edge, of which no field changes; raises `NotFound` if there is none."""
+    identity, kind = change.identity, change.identity.kind
+    response: ItemResponse
+    (response,) = yield (Get(layout.table, identity.keys[0], consistent=True),)
+    item = response.item
+    if item is None or not (yield from visible(layout, [item])) or not _is_it(layout, change, item):
+        raise NotFound(f"there is no {identity.name}; put it first")
+    wanted = write_condition(layout, kind, change.only_if)
+    if wanted is not None and not condition_test(wanted)(item):
+        raise ConditionFailed(f"the condition does not hold for {identity.name}; reload it and retry")
+    return layout.decode(kind, item)
 
 
 def refused(change: Changed) -> ConditionFailed:
@@ -163,8 +179,10 @@ def upsert_request(layout: BoundLayout, change: Changed, new: Entity | InvalidVa
     if isinstance(new, InvalidValue) or not _is_alone(layout, change):
         return None
     (item,) = written_items(layout, kind, new)
-    actions = [*update_actions(layout, kind, identity.values[0], changes)]
-    version = attribute(kind.attribute(kind.version)) if kind.version and kind.version not in changes else None
+    # Without fields, a stored one stays as it is, with its version.
+    actions = [*update_actions(layout, kind, identity.values[0], changes)] if changes else []
+    is_counted = bool(changes) and kind.version not in changes
+    version = attribute(kind.attribute(kind.version)) if kind.version and is_counted else None
     counted: list[Condition] = []
     if version is not None:
         # A new one has the first version; an item without a version counts as one that has it, so it must have one.
@@ -227,6 +245,12 @@ def upsert_write(
     read = [response.item for response in responses]
     there = [item for item in read if item is not None]
     if len(there) == len(read) and (yield from visible(layout, there)):
+        if not change.fields:
+            # It must still be there, and an edge must have the mark with which it was visible.
+            mark = same(there[0], DELETING) if kind.can_be_hidden else None
+            still = all_of(layout.present, identity.ends, write_condition(layout, kind, change.only_if), mark)
+            assert still is not None
+            return EntityWrite([Check(layout.table, identity.keys[0], still)], [], there, watched=(DELETING,))
         return (yield from changed_write(layout, change, claims, names))
     check_new(layout, change, new)
     assert not isinstance(new, InvalidValue)

@@ -53,8 +53,7 @@ def collected(call: str, named: Mapping[str, Any], given: Sequence[RelativeChang
             _refuse_overlap(call, within.setdefault(first, []), change)
             within[first].append(change)
         else:
-            top = {"set": change.operand, "remove": None}
-            changes[first] = top.get(change.operator, change)
+            changes[first] = change.operand if change.operator == "set" else change
     return changes | {name: RelativeChange(name, "within", tuple(each)) for name, each in within.items()}
 
 
