@@ -45,7 +45,7 @@ from adjoin.plans.walk import (
     greatest,
     total,
 )
-from adjoin.plans.walk_results import Completeness, GroupCount, WalkResult, complete
+from adjoin.plans.walk_results import Completeness, GroupCount, PartialResult, WalkResult, complete
 from adjoin.queries import Context, Page, whole_number
 from adjoin.requests import Plan
 
@@ -74,25 +74,13 @@ class Traversal:
 
 
 @dataclass(frozen=True, slots=True)
-class WalkPage(Page[T]):
+class WalkPage(PartialResult, Page[T]):
     """One page of the results of a walk. `partial`, `exceeded` and `capped` are the same as of a `WalkResult`."""
 
     completeness: Completeness = Completeness()
 
     def _notes(self) -> list[str]:
         return [*completeness_notes(self.exceeded, self.capped), *Page._notes(self)]
-
-    @property
-    def partial(self) -> bool:
-        return self.completeness.exceeded is not None
-
-    @property
-    def exceeded(self) -> str | None:
-        return self.completeness.exceeded
-
-    @property
-    def capped(self) -> tuple[Ref[Any], ...]:
-        return self.completeness.capped
 
 
 # --- what both kinds of walks share ------------------------------------------------------------

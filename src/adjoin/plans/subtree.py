@@ -16,13 +16,13 @@ from adjoin.layouts.indexed_fields import is_rehearsed
 from adjoin.model import Ref
 from adjoin.notebooks import completeness_notes, table_html, text_of
 from adjoin.plans.frontier import Adjacency, NodeKey, Stride, ref_of
-from adjoin.plans.walk_results import Completeness
+from adjoin.plans.walk_results import Completeness, PartialResult
 from adjoin.requests import Plan
 from adjoin.values import exact_product, exact_total
 
 
 @dataclass(frozen=True)
-class Subtree:
+class Subtree(PartialResult):
     """A node with everything below it."""
 
     root: Any
@@ -47,21 +47,6 @@ class Subtree:
     def nodes(self) -> list[Any]:
         """The nodes below the root, each once, the nearest first."""
         return list(self.found.values())
-
-    @property
-    def partial(self) -> bool:
-        """Whether the budget did not suffice, so that something may be missing."""
-        return self.completeness.exceeded is not None
-
-    @property
-    def exceeded(self) -> str | None:
-        """The limit of the budget that did not suffice; None if all did."""
-        return self.completeness.exceeded
-
-    @property
-    def capped(self) -> tuple[Ref[Any], ...]:
-        """The nodes of which not all edges were read."""
-        return self.completeness.capped
 
     def count(self, *, shared: str = "each") -> Any:
         """Returns how many nodes are below the root: each as often as it is needed; with `shared="once"`, each once."""

@@ -35,7 +35,29 @@ class Completeness:
         return cls(adjacency.spending.exceeded, tuple(map(ref_of, adjacency.capped)))
 
 
-class WalkResult(list[T]):
+class PartialResult:
+    """What every result of a traversal says about itself."""
+
+    __slots__ = ()
+    completeness: Completeness
+
+    @property
+    def partial(self) -> bool:
+        """Whether the budget did not suffice, so that something may be missing."""
+        return self.completeness.exceeded is not None
+
+    @property
+    def exceeded(self) -> str | None:
+        """The limit of the budget that did not suffice; None if all did."""
+        return self.completeness.exceeded
+
+    @property
+    def capped(self) -> tuple[Ref[Any], ...]:
+        """The nodes of which not all edges were read, because they have more than the cap."""
+        return self.completeness.capped
+
+
+class WalkResult(PartialResult, list[T]):
     """A list of results in the order in which they were reached.
 
     `partial` says that the budget did not suffice, and `exceeded` which limit of it. `capped` are the nodes of which
@@ -50,20 +72,8 @@ class WalkResult(list[T]):
         notes = completeness_notes(self.exceeded, self.capped)
         return results_html(f"{type(self).__name__} of {len(self)}", self, notes)
 
-    @property
-    def partial(self) -> bool:
-        return self.completeness.exceeded is not None
 
-    @property
-    def exceeded(self) -> str | None:
-        return self.completeness.exceeded
-
-    @property
-    def capped(self) -> tuple[Ref[Any], ...]:
-        return self.completeness.capped
-
-
-class GroupCount(dict[Ref[N], int], Generic[N]):
+class GroupCount(PartialResult, dict[Ref[N], int], Generic[N]):
     """The number of paths to each node, by its ref. It says whether it is complete, as a `WalkResult` does."""
 
     def __init__(self, counts: Iterable[tuple[Ref[N], int]], completeness: Completeness) -> None:
@@ -73,18 +83,6 @@ class GroupCount(dict[Ref[N], int], Generic[N]):
     def _repr_html_(self) -> str:
         notes = completeness_notes(self.exceeded, self.capped)
         return results_html(f"{type(self).__name__} of {len(self)}", [*self.items()], notes)
-
-    @property
-    def partial(self) -> bool:
-        return self.completeness.exceeded is not None
-
-    @property
-    def exceeded(self) -> str | None:
-        return self.completeness.exceeded
-
-    @property
-    def capped(self) -> tuple[Ref[Any], ...]:
-        return self.completeness.capped
 
 
 @dataclass(frozen=True, repr=False)

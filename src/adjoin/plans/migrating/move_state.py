@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
 
 from adjoin.dataclass import dataclass
 from adjoin.errors import TableNotEmpty
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
-from adjoin.plans.migrating.passes import MigrationStage
+from adjoin.plans.migrating.passes import STATE, MigrationStage, StoredState
 from adjoin.plans.steps.again import new_revision, same
 from adjoin.requests import (
     ChangesResponse,
@@ -32,17 +31,15 @@ from adjoin.requests import (
     TableResponse,
 )
 from adjoin.reserved import OWN
-from adjoin.values import Item, decode, encode
+from adjoin.values import Item, encode
 
 _WHAT, _NAME = "MIGRATE", "into"
-_STATE = "adjoin:migration"
-_FLOATS = ("begun", "looked", "asked", "rcu", "wcu", "seconds", "at")
 _FEW = 50
 """How many items are looked at to see whether the new table is empty. A table that was just made has a few records."""
 
 
 @dataclass(frozen=True, slots=True)
-class MoveState:
+class MoveState(StoredState):
     source: str
     """The table from which items come."""
     stage: MigrationStage
@@ -76,16 +73,6 @@ class MoveState:
     at: float = 0.0
     item: Item | None = field(default=None, compare=False)
 
-    def plain(self) -> dict[str, Any]:
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "item"}
-        return plain | {name: repr(plain[name]) for name in _FLOATS}
-
-    @classmethod
-    def of_item(cls, item: Item) -> MoveState:
-        plain = decode(item[_STATE])
-        floats = {name: float(plain[name]) for name in _FLOATS}
-        return cls(**{**plain, **floats, "starts": dict(plain["starts"])}, item=item)
-
 
 def state_key(layout: BoundLayout) -> Item:
     return layout.ledgers.record_key(_WHAT, _NAME)
@@ -99,7 +86,7 @@ def stored_state(layout: BoundLayout) -> Plan[MoveState | None]:
 
 def save_state(layout: BoundLayout, state: MoveState) -> Plan[Item]:
     """Stores a state in place of the one that it follows; returns the item. Raises if another run has stored one."""
-    item = state_key(layout) | {_STATE: encode(state.plain()), REVISION: new_revision()}
+    item = state_key(layout) | {STATE: encode(state.plain()), REVISION: new_revision()}
     yield (Put(layout.table, item, same(state.item, REVISION)),)
     return item
 

@@ -26,7 +26,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from adjoin.dataclass import dataclass
 from adjoin.errors import (
@@ -80,7 +80,7 @@ _ALIVE = 60.0
 _CLOCKS = 60.0
 """Seconds by which the clocks of programs may differ from that of the change stream."""
 _PROGRESS, _NAME = "MIGRATE", "progress"
-_STATE = "adjoin:migration"
+STATE = "adjoin:migration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +138,32 @@ class MigrationReport:
         return f"{told}; {ends[self.stage]}"
 
 
-_FLOATS = ("begun", "asked", "rcu", "wcu", "seconds", "at")
+_FLOATS = ("begun", "looked", "asked", "rcu", "wcu", "seconds", "at")
+"""The fields of states that are floats. They are stored as text, because a stored number is never read as a float."""
 
 
 # --- the stored state --------------------------------------------------------------------------
 
 
+class StoredState:
+    """The state of a migration, as a record in a table has it."""
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def plain(self) -> dict[str, Any]:
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "item"}
+        return plain | {name: repr(plain[name]) for name in _FLOATS if name in plain}
+
+    @classmethod
+    def of_item(cls, item: Item) -> Self:
+        plain = decode(item[STATE])
+        floats = {name: float(plain[name]) for name in _FLOATS if name in plain}
+        return cls(**{**plain, **floats, "starts": dict(plain["starts"]), "item": item})
+
+
 @dataclass(frozen=True, slots=True)
-class _State:
+class _State(StoredState):
     target: str
     stage: MigrationStage
     starts: Mapping[str, Item | None]
@@ -172,18 +190,6 @@ class _State:
     seconds: float = 0.0
     at: float = 0.0
     item: Item | None = field(default=None, compare=False)
-
-    def plain(self) -> dict[str, Any]:
-        names = [name for name in self.__dataclass_fields__ if name != "item"]
-        plain = {name: getattr(self, name) for name in names}
-        floats = {name: repr(plain[name]) for name in _FLOATS}
-        return plain | floats
-
-    @classmethod
-    def of_item(cls, item: Item) -> _State:
-        plain = decode(item[_STATE])
-        floats = {name: float(plain[name]) for name in _FLOATS}
-        return cls(**{**plain, **floats, "starts": dict(plain["starts"])}, item=item)
 
 
 def target_of(layout: BoundLayout) -> str:
@@ -506,7 +512,7 @@ class Migration:
             self._state = self._accounted(state)
             return
         now = self._accounted(state)
-        item = self._key() | {_STATE: encode(now.plain()), REVISION: new_revision()}
+        item = self._key() | {STATE: encode(now.plain()), REVISION: new_revision()}
         try:
             yield (Put(self._layout.table, item, same(state.item, REVISION)),)
         except ConditionFailed:
