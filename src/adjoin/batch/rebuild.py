@@ -158,6 +158,7 @@ def rebuild(
                 state if isinstance(read, Export) else None, f"{read.identity} {_mark(layout, job)}"
             )
             with _Diff(diff, tenant) as written_down:
+                # Plans of maintenance ask the rules for this while the rebuild runs, and `finally` takes it back.
                 layout.rules.forgotten = dict(recounted or {})
                 work = _Rebuild(layout, job, read, run, remembered, delay, progress or (lambda name, done: None))
                 results = [*work.aggregates(written_down, anew), *work.summaries(written_down)]
@@ -271,6 +272,7 @@ class _Rebuild:
     def _write(self, run: RunPlan, rule: SummaryRule, differences: Iterable[Difference]) -> int:
         name, written = summary_name(rule), 0
         rest = iter(differences)
+        # The differences of an export come in the same order each time, so as many as are done are skipped.
         for _ in islice(rest, self._state.done(name)):
             pass
         while some := tuple(islice(rest, ROUND)):
@@ -299,6 +301,7 @@ class _Seen:
             yield difference
 
     def result(self, written: int | None, circular: int, ids: tuple[Any, ...]) -> Recomputed:
+        # What the writer did not ask for is counted too, and written to the file of differences.
         for _ in self:
             pass
         return Recomputed(self._name, self._count, tuple(self._examples), written, circular, ids)

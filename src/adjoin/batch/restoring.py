@@ -77,6 +77,7 @@ class WriteBackState:
 
     def save(self) -> None:
         if self._path is not None:
+            # A rename replaces the file at once, so a process that is killed here leaves the old or the new progress.
             unfinished = self._path.with_name(self._path.name + ".new")
             unfinished.write_bytes(dumps({"source": self._source, "done": self._done}))
             unfinished.replace(self._path)
@@ -282,6 +283,7 @@ class Restorer:
         try:
             compared = self._attempt(stage, chunk)
         except HELD_UP as error:
+            # One node may be what fails. Alone, each gets its own chance and its own reason.
             if len(chunk) > 1:
                 for one in chunk:
                     self._restore(stage, [one])
@@ -312,6 +314,7 @@ class Restorer:
         off = set(compared.off)
         wrong = [text for text, is_recounted in nodes.items() if is_recounted or text in off]
         if wrong:
+            # A recount that an earlier run left unfinished is ended first: a node prepares one generation at a time.
             for prepare in (begun_before, begin):
                 begun = self._run(prepare(self._layout, stage.kind, wrong))
                 if begun and self._is_behind(stage.kind):

@@ -145,6 +145,7 @@ class _Copying:
         before = None if self._file is None else self._file.load()
         if before is None:
             self._require_empty(found, overwrite)
+            # Before the first page is read: what changes from now on is in the stream, whatever the pages have.
             mark = self._marked() if described.definition.streams_images else None
             before = State(time.time(), (Segment(),) * segments, mark, None if mark is None else mark.position)
         else:
@@ -186,6 +187,7 @@ class _Copying:
     def _require_same(self, before: State, found: Destination) -> None:
         """Refuses a state if the source or the destination is no longer the table that the copy began with."""
         assert self._file is not None
+        # If all pages were copied, an empty destination may be right: the last changes may have removed every item.
         lost = found.found is None or (before.starts and not found.holds_items)
         if before.copied.items and lost:
             raise InvalidCopyState(
@@ -226,6 +228,8 @@ class _Copying:
                 pages = waiting.result()
                 lasts = {number: page.last for number, page in pages.items()}
                 starts = {number: last for number, last in lasts.items() if last is not None}
+                # The next pages are on their way while these are written, so reading and writing take as long as the
+                # slower one.
                 waiting = read(starts) if starts else None
                 amount = self._write(put_pages(self._to, pages.values()))
                 self._state = self._current.advanced(lasts, amount)
@@ -312,6 +316,7 @@ class _Copying:
         state = self._accounted()
         changes = None if state.mark is None else state.changes
         copied = Copied(state.copied.items, state.copied.size, changes, state.read, state.write, state.seconds)
+        # First it is told, then forgotten: a copy that is killed in between runs once more and tells it then.
         finished(copied)
         self._forget()
         return copied

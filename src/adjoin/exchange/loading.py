@@ -56,6 +56,7 @@ class RefusedFile:
     def begin(self, length: int) -> None:
         """Continues behind the first `length` bytes, which an earlier run has written."""
         if length:
+            # What comes after these bytes is about records that do not count as done, and are read again.
             os.truncate(self.path, length)
             self._file = self.path.open("a", encoding="utf-8", newline="")
 
@@ -130,6 +131,8 @@ def load(
                 if progress is not None:
                     progress(done)
             writing.finish()
+            # The progress must not be ahead of what is stored: first the records, then the refused ones, then the
+            # state.
             done = replace(done, refused_bytes=refused.sync() or done.refused_bytes)
             if state is not None:
                 state.save(done)

@@ -122,6 +122,7 @@ class Neighbourhoods:
                 raise InvalidValue(f"a {kind.name} has no {shown(lane)}; choose one of its lanes")
         with Requested() as requests:
             pages = [self._page(each, ref, size_of(limit), after if lane else None) for each in lanes]
+        # A node may be at the ends of edges of several lanes; the page draws it once.
         nodes = {node["handle"]: node for page in pages for node in page.pop("nodes")}
         edges = {edge["handle"]: edge for page in pages for edge in page.pop("edges")}
         return {"nodes": [*nodes.values()], "edges": [*edges.values()], "lanes": pages, **requests.told()}
@@ -130,6 +131,7 @@ class Neighbourhoods:
         for edge in self._layout.schema.edges.values():
             if edge.source.covers(kind):
                 yield Edges(edge, "out")
+            # `out` of a symmetric class has all its edges at a node.
             if edge.target.covers(kind) and not edge.symmetric:
                 yield Edges(edge, "into")
         for child in self._layout.schema.children(kind):
@@ -200,6 +202,7 @@ class Neighbourhoods:
         problems: list[str] = []
         with Requested() as requests:
             for kind in kinds:
+                # A find of the head finds the nodes of the whole family.
                 if kind.head is not None and not model:
                     continue
                 for name in (by,) if by else ("", *kind.unique, *kind.indexed):

@@ -136,6 +136,7 @@ class _General:
         for draft in self._drafts:
             refused = self._tried([], [draft]).refused
             if refused:
+                # Perhaps only the type of a key does not fit, such as dates beside their own separator.
                 draft.columns = self._drafting.columns_of(draft.group, as_text=True)
                 refused = self._tried([], [draft]).refused
             if refused:
@@ -194,6 +195,7 @@ class _General:
                 return
             if not self._adjusted(found):
                 break
+        # A class that reads some of its items right is kept: the file says how many are not explained.
         failing = Counter(name for _, name, _ in self._tried(items).failed)
         for draft in [each for each in self._drafts if failing[each.name] == len(each.group.items) > 0]:
             self._drop(draft, "it would write them otherwise than they are")
@@ -206,6 +208,7 @@ class _General:
 
     def _drop(self, draft: Draft, why: str) -> None:
         number = self._drafts.index(draft)
+        # Other classes name it, and could not be written without it.
         if any(end == number for each in self._drafts for end, _ in each.role.ends):
             return
         if draft.group.items:
@@ -273,6 +276,7 @@ class _General:
                     break
                 draft.role = role
                 found = self._tried(sample)
+                # The most telling role comes first, and is taken if it explains no fewer items than before.
                 if not found.refused and found.explained >= best:
                     best = found.explained
                     break

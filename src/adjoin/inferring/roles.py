@@ -61,6 +61,8 @@ class Roles:
 
     def __post_init__(self) -> None:
         self.homes = {}
+        # Several groups may have the partition keys of one class of nodes. One of them is the node, the others belong
+        # to it.
         for number, group in enumerate(self.groups):
             shape = _numbered(group.partition)
             if is_alone(group):
@@ -96,6 +98,7 @@ class Roles:
             whole = _begins(parent.sort, group.sort, columns)
             if whole is not None and {*whole} >= {*ids(parent)}:
                 nested.append((len(parent.sort), other, whole))
+        # The longest shape is the nearest parent: a comment on a post is not a child of the author of the post.
         for _, other, whole in sorted(nested, key=lambda each: -each[0]):
             yield Role("child", ((other, whole),))
         home = self.homes.get(_numbered(group.partition))
@@ -155,6 +158,7 @@ class Roles:
             return False
         label = {*words_of(_label(self.groups[other].partition))}
         is_labelled = bool(label & {*words_of(before)})
+        # Small numbers are the ids of something in every table, so that they alone tell nothing.
         return is_labelled or (len({*texts}) > 1 and not all(re.fullmatch(r"\d{1,4}", text) for text in texts))
 
     def _are_ids(self, other: int, columns: Mapping[int, int], number: int) -> bool:

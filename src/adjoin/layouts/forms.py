@@ -71,6 +71,8 @@ class ItemForm:
         """Everything that an item may lack, each with a value that differs if it is declared differently."""
         found: dict[FormPart, Any] = {("keys", ""): dict(self.keys)}
         found |= {("index", name): dict(keys) for name, keys in self.indexes.items()}
+        # The first indexed field is indexed by the item itself, the others by copies. So a field that becomes the
+        # first one counts as changed.
         own = next((name for name in self.indexed if not name.endswith(ELEMENTS)), None)
         found |= {("indexed", name): name == own for name in self.indexed}
         found |= {("unique", name): "" for name in self.unique}
@@ -107,6 +109,7 @@ class ItemForm:
             return name in stored.fields
         if kind != "index":
             return False
+        # An index over attributes that items had before the index holds them all: DynamoDB fills it when it is added.
         plain = {attribute: f"{{{attribute}}}" for attribute in stored.fields.values()}
         return all(plain.get(attribute) == text for attribute, text in self.indexes[name].items())
 
@@ -190,6 +193,7 @@ class Due:
 
     def of_another_tenant(self) -> Due:
         """What is known of the items of a tenant before anything was read for it."""
+        # Without a record, what one tenant has found out about its own items says nothing about those of another.
         if self.doubted:
             return Due(absent=self.absent, is_any=True, names=self.names, unsure=self.doubted, doubted=self.doubted)
         return Due(self.parts, self.absent, self.is_any, self.names, self.resorted)

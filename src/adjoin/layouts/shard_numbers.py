@@ -102,6 +102,7 @@ class ShardNumber:
     def learn(self, record: Item | None, read_at: float) -> None:
         """Notes what the table says, as it was at that time, unless something newer is known."""
         first, stored = self.read(record)
+        # Answers may arrive in another order than they were asked for, and a number is never lowered.
         if stored is not None and (self.known is None or stored.version >= self.known.version):
             self._first, self.known = first, stored
         self._read_at = read_at
@@ -174,6 +175,7 @@ class ShardNumber:
             )
         if number > now:
             return self.record(stored.grown(self.clock(), number), first)
+        # The table had no record yet, so the present number is recorded for all programs.
         return None if record is not None else self.record(stored, first)
 
 
@@ -205,6 +207,7 @@ class ShardedTemplate(Template):
             return super().render(values)
         choice = self.choice(values)
         kept = values.get(SHARDS_READ)
+        # The item was read in some shard. A put leaves it there, as long as the same values choose the shard.
         if kept is not None:
             chosen_by, shard = kept.get(self.number.attribute, ("", None))
             if chosen_by == choice and shard in self.number.all:

@@ -139,6 +139,7 @@ def lacking(forms: Mapping[str, ItemForm], recorded: RecordedForms) -> dict[str,
 
     A class that is in the record under another word has another label, and so other keys.
     """
+    # A class is recognized by its name, too: under another word, its items have other keys.
     names = {form.name: word for word, form in recorded.forms.items()}
     found = {word: form.lacking(recorded.forms[word]) for word, form in forms.items() if word in recorded.forms}
     moved = [word for word, form in forms.items() if word not in found and names.get(form.name, word) not in forms]
@@ -152,6 +153,7 @@ def check_due(layout: BoundLayout, check: Callable[[Due], None]) -> Plan[None]:
         return
     try:
         check(layout.due)
+    # Another program may have ended the migration since this graph opened.
     except MigrationDue:
         learn(layout, (yield from read_record(layout)))
         if layout.due.unsure:
@@ -257,6 +259,7 @@ def _changed(layout: BoundLayout, change: _Changing) -> Plan[RecordedForms | Non
         response: ItemResponse
         (response,) = yield (Get(layout.table, layout.declarations_key, consistent=True),)
         was = None if response.item is None else _parsed(response.item)
+        # A later version wrote it, in a form that this one must not replace.
         if response.item is not None and was is None:
             return trying.Done(None)
         after = change(was)
@@ -279,6 +282,7 @@ def record_declared(layout: BoundLayout, due: Mapping[str, frozenset[FormPart]])
 
     def change(recorded: RecordedForms | None) -> RecordedForms:
         names = {form.name for form in forms.values()}
+        # Classes that other graphs declare stay, and those that this graph declares under another word are replaced.
         kept = {word: form for word, form in (recorded.forms if recorded else {}).items() if form.name not in names}
         return RecordedForms({**kept, **forms}, layout_form(layout), recorded.item if recorded else None)
 

@@ -64,8 +64,10 @@ def look(layout: BoundLayout) -> Plan[dict[str, frozenset[FormPart]]]:
         if not is_all:
             seen = {kind.word for kind, _, _ in _entities(layout, items)}
             missed = [kind for kind in layout.schema.types if kind.word in unsure and kind.word not in seen]
+            # A sample of a large table may have no item of a small class, so its items are searched for.
             more, unfound = yield from _search(layout, missed)
             items += more
+            # The search did not reach the end and found none, so it is unknown whether there are items of this class.
             lacking = {word: {*unsure[word]} for word in unfound}
     except AccessDenied:
         _log.warning(
@@ -78,6 +80,7 @@ def look(layout: BoundLayout) -> Plan[dict[str, frozenset[FormPart]]]:
     for kind, item, entity in _entities(layout, items):
         lacking.setdefault(kind.word, set()).update(_lacked_by(layout, kind, item, entity))
         waiting += [(kind, *each) for each in _companions(layout, kind, item, entity)]
+    # What has to be there beside the items is read together, after all items: one batch instead of one read for each.
     keys = {place_of(key): Get(layout.table, key, consistent=True) for _, _, key, _ in waiting}
     there = dict(zip(keys, (yield from get_all(list(keys.values()))), strict=True))
     for kind, part, key, owner in waiting:
@@ -113,6 +116,7 @@ def _search(layout: BoundLayout, kinds: Sequence[EntityType]) -> Plan[tuple[list
                 found += page.items[:_EACH]
             elif page.last is not None:
                 later[word] = page.last
+            # The scan began at the keys of the class and found none up to the end; now it begins at the beginning.
             elif word in again:
                 again.discard(word)
                 later[word] = None

@@ -109,6 +109,7 @@ def _columns(counts: Mapping[K, int]) -> list[list[Any]]:
 
 def added(heat: Heat, report: Heat) -> Heat:
     """Returns the record with a report added. If their windows differ, the units of the earlier one are dropped."""
+    # A report may be of a window that others have left already, because it waited for its write.
     newest, window = max(heat, report, key=lambda each: each.window), max(heat.window, report.window)
     current = [each for each in (heat, report) if each.window == window]
     return replace(
@@ -173,10 +174,12 @@ class HeatCounter:
         """Records a write of an entry with this value: its units, and the bytes by which the shard grew."""
         self._units += units
         self._values[value] = self._values.get(value, 0.0) + units
+        # Reducing sorts all values, so it is done once for as many new values as are kept.
         if len(self._values) > 2 * COUNTED:
             self._values = _summary(self._values)
         if is_throttled:
             self._is_throttled = True
+            # A throttled write stores nothing, so the shard did not grow.
             size = 0
         if shard.value is None:
             self._shards[shard.number] = self._shards.get(shard.number, 0.0) + units
@@ -210,6 +213,7 @@ class HeatCounter:
     def heard(self, heat: Heat, now: float) -> None:
         """Adjusts how often to report to the load of all processes, which the shared record shows."""
         if heat.is_over(now):
+            # The more all processes write, the less often each reports, so the record is not a hot item itself.
             self._threshold = max(REPORT_AFTER, heat.units // REPORTS)
 
 

@@ -76,6 +76,7 @@ def considered(
 def grown(shards: ShardMap, heat: Heat, now: float, limits: Limits = LIMITS) -> ShardMap | None:
     """Returns the map with as many more shards as the heat of a finished window needs; None if it needs none."""
     age = now // WINDOW - heat.window
+    # The present window is not complete, and an old one says nothing about the load now.
     if not 1 <= age <= _OLD:
         return None
     load = _Load.of(shards, heat, limits)
@@ -85,6 +86,7 @@ def grown(shards: ShardMap, heat: Heat, now: float, limits: Limits = LIMITS) -> 
     values = {**own, **isolated}
     if field <= shards.shards_of() and not values:
         return None
+    # It stays as it is: more shards would make each find too expensive.
     if field + sum({**load.own_shards, **values}.values()) > limits.most:
         return None
     return shards.grown(now, field if field > shards.shards_of() else None, values)
@@ -157,6 +159,7 @@ class _Load:
         # A greater number does not help: shards that are still too hot then are so because of single values.
         most = max(now, 2 * self._needed(sum(self.shared.values()) + self.rest))
         numbers = (now, *range(ceil(now * _STEP), max(most, ceil(now * _STEP)) + 1))
+        # More shards for all values, or shards of their own for some: whatever takes the fewest shards in all.
         plans = [(number, self._isolated(number)) for number in numbers]
         return min(
             ((number, isolated) for number, isolated in plans if isolated is not None),
@@ -178,6 +181,8 @@ class _Load:
         for value, rate in self.shared.items():
             loads[buckets[value]] += rate
         if self.measured and number == self.shards.shards_of():
+            # What was measured includes the values that were not counted separately, so it is better than an
+            # estimate.
             loads |= self.measured
         return loads
 

@@ -101,6 +101,7 @@ class HeldLevels:
         """The last level of a walk, or that after some of its steps."""
         level = self._first(route.starts)
         steps = route.steps if steps is None else steps
+        # A start that the snapshot does not have is still a result if no step need be taken. Only plans can say that.
         if len(level.nodes) < len(route.starts) and any(isinstance(each, Repeat) and not each.least for each in steps):
             raise Unanswered
         for step in steps:
@@ -156,12 +157,14 @@ class HeldLevels:
                 levels.append(level)
             if not len(level.nodes):
                 break
+        # Counts are numbers of 64 bits here. The plans of walks count with Python's, which have no limit.
         if sum(each.count for each in levels) >= 2**62:
             raise Unanswered
         nodes = np.concatenate([each.nodes for each in levels])
         _, first, places = np.unique(nodes, return_index=True, return_inverse=True)
         counts = np.zeros(len(first), np.int64)
         np.add.at(counts, places, np.concatenate([each.counts for each in levels]))
+        # np.unique sorts by number. Results come in the order in which the walk reaches nodes.
         order = np.argsort(first, kind="stable")
         return Frontier(nodes[first[order]], counts[order])
 
@@ -280,6 +283,7 @@ def exact_sum(column: HeldColumn, places: Array, counts: Array) -> Any:
         return None
     values = column.values[places]
     greatest = max(abs(int(values.min())), abs(int(values.max())))
+    # The sum might not fit into 64 bits, and NumPy would not say so.
     if greatest * int(counts.sum()) >= 2**62:
         return None
     total = int(np.dot(values, counts))

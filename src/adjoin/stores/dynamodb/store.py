@@ -78,6 +78,7 @@ else:
 
 def settled(request: Request, error: AdjoinError) -> Response:
     """The response, if the error shows that an earlier attempt succeeded; else raises an error."""
+    # The first attempt may have been applied, so that the condition of the second one fails because of it.
     if isinstance(error, ConditionFailed):
         if _is_as_wanted(request, error):
             return ItemResponse(None)
@@ -276,6 +277,7 @@ class _Connected:
         backoff = self.client.backoff
         if isinstance(request, TransactWrite):
             backoff = with_token(backoff)
+            # With a token, the service applies the transaction once, however often it is sent.
             if request.token is None:
                 request = replace(request, token=secrets.token_hex(16))
         if isinstance(request, BatchGet):
@@ -309,6 +311,7 @@ class _Connected:
                 check_has(keys, response.last, "LastEvaluatedKey")
         elif keys and isinstance(response, ItemResponse) and response.item is not None:
             check_has(keys, response.item, "Attributes")
+        # The items were checked above, so the text that is kept is right.
         if packed and isinstance(response, PageResponse) and response.items:
             return replace(response, items=PackedItems(response.items))
         return response
@@ -321,6 +324,7 @@ class _Connected:
         while True:
             read = partial(operation.response, request)
             response: BatchGetResponse = await self.client.table_call(operation.target, payload, attempts, read)
+            # Some items were read, so the plan asks for the rest, beside other requests.
             if len(response.unprocessed) < len(request.gets):
                 return response
             await self._pause("BatchGetItem", attempts, len(request.gets))
@@ -340,6 +344,7 @@ class _Connected:
             try:
                 await self._pause("BatchWriteItem", attempts, len(request.writes))
             except Throttled:
+                # Some writes were taken, and the caller has to know which ones.
                 if len(response.unprocessed) < len(request.writes):
                     return WriteResponse(response.unprocessed, consumed)
                 raise

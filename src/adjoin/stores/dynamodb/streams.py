@@ -130,6 +130,8 @@ class Streams:
                 # Perhaps only the remembered view is too old, so try with a new one.
                 pass
         view = await self._look(client, request.table)
+        # The table was created again, or its stream was switched off and on: its changes are not those that were
+        # asked for.
         if position is not None and position.label != view.label:
             raise _trimmed(request, "its stream was replaced by another", is_replaced=True)
         return await self._read(client, request, view, position)
@@ -145,6 +147,7 @@ class Streams:
             pages = await self._pages(client, request, view, read)
             ended = [page.shard.id for page in pages if page.is_end and not page.records]
             read |= dict.fromkeys(ended, FINISHED)
+            # Shards that ended without records make room for their children, which are read in the next turn.
             if any(page.records for page in pages):
                 if position is None:
                     read |= await self._beginnings(client, request, view, read, pages)
@@ -230,6 +233,7 @@ class Streams:
         while waiting and room > 0:
             wave = waiting[: min(width, room)]
             del waiting[: len(wave)]
+            # Each shard may return as many records as this, so that all together are no more than asked for.
             share = room // len(wave)
             found = await together(
                 *(self._page(client, request, view, shard, read.get(shard.id), share) for shard in wave)
