@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
 
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType, EntityType, NodeType
-from adjoin.errors import InvalidCursor, InvalidValue, UnknownField, shown
+from adjoin.errors import InvalidCursor, InvalidValue, shown
 from adjoin.expressions import all_of
 from adjoin.fields import AllOf, FieldReference, Predicate
 from adjoin.late import later
@@ -342,14 +342,14 @@ class _Narrowing(InPartition[T]):
 
         DynamoDB filters after reading, so the query costs as much as without the filter.
         """
-        if isinstance(predicate, AllOf) and any(self._is_about_id(part) for part in predicate.predicates):
-            query = self
-            for part in predicate.predicates:
-                query = query.where(part)
-            return query
         question, layout = self._question, self._context.layout
         access = question.range.access
-        if self._is_about_id(predicate):
+        if isinstance(predicate, Predicate) and conditions.compares_ids(self._kind, predicate):
+            if isinstance(predicate, AllOf):
+                query = self
+                for part in predicate.predicates:
+                    query = query.where(part)
+                return query
             # Ids are in keys, by which DynamoDB does not filter.
             return self._with(_question=question.with_(rest=(*question.rest, predicate)))
         # Raises for a predicate that is wrong, and for a field that only keys hold.
@@ -361,17 +361,6 @@ class _Narrowing(InPartition[T]):
             # DynamoDB does not filter by the keys that it queries, nor by what an index does not hold.
             return self._with(_question=question.with_(rest=(*question.rest, predicate)))
         return self._with(_question=question.with_(filter=all_of(question.filter, wanted)))
-
-    def _is_about_id(self, predicate: Predicate) -> bool:
-        """Whether a predicate compares ids and nothing that is stored as an attribute."""
-        if not isinstance(predicate, Predicate):
-            return False
-        kind = self._kind
-        names = predicates.compared_names(predicate)
-        for name in names:
-            if "." in name and conditions.is_of_id(kind, name.partition(".")[0]) and kind.part(name) is None:
-                raise UnknownField(f"{kind.name}.{name} is not part of an id, so it is not on the {kind.name} itself")
-        return bool(names) and all(conditions.is_of_id(kind, name.partition(".")[0]) for name in names)
 
     def _named(self, kind: EntityType, name: str) -> str:
         """The attribute to filter a field by; raises, with what narrows the query instead, if only keys hold it."""

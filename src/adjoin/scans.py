@@ -12,11 +12,11 @@ from adjoin.dataclass import dataclass
 from adjoin.entity_types import AnyEdge
 from adjoin.errors import InvalidCursor, InvalidValue
 from adjoin.expressions import all_of
-from adjoin.fields import Predicate
+from adjoin.fields import AllOf, Predicate
 from adjoin.model import Edge, Node
 from adjoin.plans.read import Found
 from adjoin.plans.scan import ScanPosition, ScanQuestion, scan_count, scan_page, scan_round
-from adjoin.plans.steps.conditions import condition
+from adjoin.plans.steps.conditions import compares_ids, condition
 from adjoin.queries import Awaiting, Base, Waiting
 from adjoin.requests import Plan
 from adjoin.values import Item
@@ -52,6 +52,14 @@ class _Scanning(Base[T]):
         kind = self._question.kind
         if kind is None:
             raise InvalidValue("where needs a class whose fields it compares, and this scan is of all; scan one class")
+        if isinstance(predicate, Predicate) and compares_ids(kind, predicate):
+            if isinstance(predicate, AllOf):
+                scan = self
+                for part in predicate.predicates:
+                    scan = scan.where(part)
+                return scan
+            # Ids are in keys, of which an item has only the texts.
+            return self._with(_question=self._question.with_(rest=(*self._question.rest, predicate)))
         wanted = condition(self._context.layout, kind, predicate)
         return self._with(_question=self._question.with_(filter=all_of(self._question.filter, wanted)))
 

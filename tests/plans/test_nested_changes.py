@@ -153,7 +153,7 @@ def test_changes_are_collected_by_field() -> None:
         "sum": field("sum") + 1,
         "tags": tags,
         "name": "n",
-        "note": None,
+        "note": field("note").remove(),
         "address": RelativeChange("address", "within", (city, street)),
     }
 

@@ -15,6 +15,8 @@ from adjoin import (
     Count,
     Edge,
     Graph,
+    Indexed,
+    InvalidCursor,
     InvalidModel,
     InvalidValue,
     Node,
@@ -310,6 +312,61 @@ def test_conditions_on_ids_in_queries(everywhere: Everywhere) -> None:
     ]
     with pytest.raises(UnknownField, match=r"target\.name is not part of an id"):
         g.out("1", Knows).where(field("target.name") == "x")
+
+
+class Team(Node, key=("town", "number")):
+    town: str
+    number: int
+    colour: Annotated[str, Indexed()] = "red"
+
+
+class Joined(Edge[Team, User]):
+    year: Annotated[int, Indexed()] = 2024
+    note: str = ""
+
+
+def test_conditions_on_ids_in_finds_and_scans(everywhere: Everywhere) -> None:
+    g = everywhere([*MODELS, Team, Joined])
+    g.put_many(Team(town="Faro", number=number, colour="red" if number % 2 else "blue") for number in range(6))
+    g.put_many(Joined(source=("Faro", number), target=str(number), note=f"n{number}") for number in range(4))
+    red, late = field("colour") == "red", field("number") > 2
+    with g.meter() as meter:
+        assert [team.number for team in g.find(Team, red & late)] == [3, 5]
+        assert [team.number for team in g.find(Team, red).where(late & field("town").begins_with("F"))] == [3, 5]
+        assert g.find(Team, red & ~late).count() == 1
+        assert [team.number for team in g.find(Team, red | (field("number") == 2), order="colour")] == [2, 1, 3, 5]
+        assert [edge.target for edge in g.find(Joined, (field("year") == 2024) & (field("source.number") < 1))] == ["0"]
+        assert [edge.target for edge in g.find(Joined, field("year") > 0).where(field("source") == ("Faro", 3))] == [
+            "3"
+        ]
+    assert meter.requests == 6
+    first = g.find(Team, red & (field("number") > 0)).page(limit=2)
+    rest = g.find(Team, red & (field("number") > 0)).page(limit=2, after=first.next)
+    assert [team.number for team in (*first, *rest)] == [1, 3, 5]
+    with pytest.raises(InvalidCursor):
+        g.find(Team, red & (field("number") > 1)).page(limit=2, after=first.next)
+
+    scan = g.scan(Team, segments=1)
+    with g.meter() as meter:
+        assert sorted(team.number for team in scan.where(late & red)) == [3, 5]
+        assert sorted(team.number for team in scan.where(late | red)) == [1, 3, 4, 5]
+        assert scan.where(~late).count() == 3
+        joined = g.scan(Joined, segments=1)
+        assert [edge.note for edge in joined.where((field("target") == "2") & (field("note") != "x"))] == ["n2"]
+    assert meter.requests == 4
+    page = scan.where(late).page(limit=2)
+    assert len(page) == 2
+    assert len(scan.where(late).page(limit=2, after=page.next)) == 1
+    with pytest.raises(InvalidCursor):
+        scan.where(~late).page(limit=2, after=page.next)
+
+    # An id and an attribute on two sides of `|`.
+    assert g.out(("Faro", 1), Joined).where((field("target") == "9") | (field("note") == "n1")).count() == 1
+    for query in (g.scan(Joined), g.out(("Faro", 1), Joined), g.find(Joined, field("year") > 0)):
+        with pytest.raises(UnknownField, match="did you mean 'note'"):
+            query.where((field("target") == "9") | (field("nte") == "n1"))
+        with pytest.raises(UnknownField, match=r"target\.name is not part of an id"):
+            query.where(field("target.name") == "n1")
 
 
 def test_aggregates_do_not_take_sizes() -> None:

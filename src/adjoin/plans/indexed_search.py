@@ -23,7 +23,7 @@ from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
 from adjoin.errors import InvalidCursor, InvalidValue
 from adjoin.expressions import Condition, Exists, Not, all_of, attribute
-from adjoin.fields import AnyOf, Comparison, Predicate
+from adjoin.fields import AllOf, AnyOf, Comparison, Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import IndexedField, Stretch
 from adjoin.layouts.interface import DELETING
@@ -31,7 +31,7 @@ from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import visible
 from adjoin.plans.read import Found, changed, whole
 from adjoin.plans.shards import learn, map_request
-from adjoin.plans.steps.conditions import condition, is_filterable
+from adjoin.plans.steps.conditions import compares_ids, condition, is_filterable
 from adjoin.plans.steps.predicates import holds
 from adjoin.requests import ItemResponse, PageResponse, Plan, Query
 from adjoin.values import Item
@@ -83,6 +83,13 @@ class IndexedSearch:
 
     def where(self, layout: BoundLayout, predicate: Predicate) -> IndexedSearch:
         assert layout.overloaded is not None
+        if isinstance(predicate, Predicate) and compares_ids(self.kind, predicate):
+            if isinstance(predicate, AllOf):
+                search = self
+                for part in predicate.predicates:
+                    search = search.where(layout, part)
+                return search
+            return self.with_(rest=(*self.rest, predicate))
         if layout.overloaded.is_partial:
             raise InvalidValue(
                 f"the index {layout.overloaded.name!r} does not project all attributes, and DynamoDB filters only by "
@@ -158,14 +165,16 @@ def indexed_search(
         if not usable:
             return None
         chosen = index.field(kind, _field_of(min(usable, key=_rank)))
-    stretches, rest = _narrowed(chosen, list(parts), ranges)
+    stretches, left = _narrowed(chosen, list(parts), ranges)
+    by_id = tuple(part for part in left if compares_ids(kind, part))
+    rest = [part for part in left if not any(part is each for each in by_id)]
     if rest and index.is_partial:
         raise InvalidValue(
             f"the index {index.name!r} holds only parts of the items, and DynamoDB filters by what it holds; "
             f"filter the results, or let the index project everything"
         )
     wanted = all_of(layout.told_apart(kind), *(condition(layout, kind, part) for part in rest))
-    return IndexedSearch(chosen, index.partition(chosen.scope, ""), stretches, wanted)
+    return IndexedSearch(chosen, index.partition(chosen.scope, ""), stretches, wanted, by_id)
 
 
 Ranges: TypeAlias = dict[int, tuple[Stretch, ...] | None]

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType, NodeType
 from adjoin.expressions import Condition, all_of, attribute
+from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.layouts.ranges import ScanAccess
@@ -28,6 +29,7 @@ from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import visible
 from adjoin.plans.read import Found, changed, is_told_by_keys
 from adjoin.plans.steps import SEGMENTS
+from adjoin.plans.steps.predicates import holds
 from adjoin.requests import PageResponse, Plan, Scan
 from adjoin.values import Item, decode
 
@@ -58,6 +60,8 @@ class ScanQuestion:
     progress: Callable[[int], None] | None = None
     sought: Sought = "entities"
     filter: Condition | None = None
+    rest: tuple[Predicate, ...] = ()
+    """The predicates that are checked here, on the entities, because they compare ids."""
     keys_only: bool = False
     """Whether only what tells the class of an item is sent, to count."""
 
@@ -91,7 +95,8 @@ class ScanQuestion:
     def identity(self, table: str) -> bytes:
         """Bytes that are different for every other question, so that a page token fits only its own."""
         label = None if self.kind is None else self.kind.label
-        return repr((self.request(table, 0, None, None), self.segments, label, self.sought)).encode()
+        asked = (self.request(table, 0, None, None), self.segments, label, self.sought)
+        return repr((*asked, self.rest) if self.rest else asked).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +115,15 @@ class ScanPosition:
 
 
 def _reader(layout: BoundLayout, asked: ScanQuestion) -> _Read:
-    kind, keys_only = asked.kind, asked.keys_only
+    kind, keys_only, rest = asked.kind, asked.keys_only, asked.rest
 
     def entity(item: Item) -> Any:
         told = None if layout.is_bookkeeping(item) else layout.kind_of(item)
         if told is None or (kind is not None and (told is not kind.whole or not layout.is_one(kind, item))):
             return None
-        found = keys_only or layout.decode(told, item)
+        found: Any = keys_only or layout.decode(told, item)
+        if rest and found is not None and not all(holds(told, each, found) for each in rest):
+            return None
         return found if found is None or layout.is_shown(told, item) else None
 
     def other(item: Item) -> Any:
@@ -244,7 +251,7 @@ def scan_count(layout: BoundLayout, asked: ScanQuestion, most: int | None) -> Pl
     """
     yield from _check_due(layout, asked)
     kinds = layout.schema.types if asked.kind is None else (asked.kind,)
-    are_told = all(is_told_by_keys(layout, kind) for kind in kinds)
+    are_told = not asked.rest and all(is_told_by_keys(layout, kind) for kind in kinds)
     # Only edges have marks of deletes, which have to be looked up.
     if are_told and asked.access.exact is not None and isinstance(asked.kind, NodeType):
         return (yield from _counted(layout, asked, most))

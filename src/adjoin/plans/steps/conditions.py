@@ -58,7 +58,7 @@ from adjoin.fields import (
 )
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.steps.nested import nested_action
-from adjoin.plans.steps.predicates import compared_fields
+from adjoin.plans.steps.predicates import compared_fields, compared_names
 from adjoin.values import AttributeValue, encode, exact_sum, nested_name
 
 NULL: AttributeValue = {"NULL": True}
@@ -158,6 +158,8 @@ def _default(kind: EntityType, name: str) -> Any:
 
 def is_filterable(layout: BoundLayout, kind: EntityType, predicate: Predicate) -> bool:
     """Whether DynamoDB can filter by a predicate: every field in it is an attribute, and sorts where it has to."""
+    if compares_ids(kind, predicate):
+        return False
     try:
         condition(layout, kind, predicate)
     except (InvalidKey, InvalidValue):
@@ -181,6 +183,23 @@ def is_of_id(kind: EntityType, name: str) -> bool:
     """Whether a field is part of the id of a node, or an end of an edge; every stored one has it."""
     names = kind.id_names if isinstance(kind, NodeType) else ("source", "target")
     return name in names and name not in kind.attributes
+
+
+def compares_ids(kind: EntityType, predicate: Predicate) -> bool:
+    """Whether a predicate compares ids, which are in keys: the entities have to be looked at, after they were read.
+
+    Raises `UnknownField` for other names in it that the class does not have.
+    """
+    names = compared_names(predicate)
+    if not any(is_of_id(kind, name.partition(".")[0]) for name in names):
+        return False
+    for name in names:
+        first = name.partition(".")[0]
+        if not is_of_id(kind, first):
+            kind.attribute(first)
+        elif first != name and kind.part(name) is None:
+            raise UnknownField(f"{kind.name}.{name} is not part of an id, so it is not on the {kind.name} itself")
+    return True
 
 
 def _tested(layout: BoundLayout, kind: EntityType, path: Path, predicate: _Compared) -> Condition:
