@@ -79,6 +79,7 @@ class _Declarations:
             for name, declared in _marked(kind, Aggregate):
                 if kind.head is None:
                     yield from self._chain(kind, name, declared)
+                    # A mean is a sum and a number of values, each kept by rules of its own.
                     if isinstance(declared, Avg) and not declared.distinct:
                         yield from self._chain(kind, name, declared, COUNTING)
                 else:
@@ -176,6 +177,7 @@ class _Declarations:
             way = "out" if edge.symmetric else declared.direction if declared.direction in ways else ways[0]
             near = edge.source if way == "out" else edge.target
             hops.append(Hop(edge, way, at if isinstance(near, NodeUnion) else None))
+            # The next edge of the path begins where this one leads.
             at = hops[-1].far
         if declared.direction == "into" and not any(hop.direction == "into" or hop.edge.symmetric for hop in hops):
             raise InvalidModel(
@@ -353,6 +355,7 @@ def _check_maintained(kind: EntityType, name: str) -> None:
         raise InvalidModel(
             f"{kind.name}.{name} is a managed field, whose elements no index has; remove Indexed(elements=True) from it"
         )
+    # On an edge, CommonNeighbours is one number, which can be sorted.
     several = Top | CommonNeighbours if isinstance(kind, NodeType) else Top
     if name in kind.indexed and any(isinstance(each, several) for each in kind.fields[name].metadata):
         raise InvalidModel(

@@ -97,6 +97,7 @@ def parse_location(location: str | os.PathLike[str]) -> Location:
         raise InvalidLocation(
             f"{shown(text)} cannot be the name of a file or a table; use text that UTF-8 can encode, without NUL"
         )
+    # A question mark in a path object belongs to the name of the file.
     if not isinstance(location, str):
         return FileLocation(text, {})
     place, _, query = text.partition("?")
@@ -135,6 +136,7 @@ def _options(query: str, known: Mapping[str, ReadOption], place: str) -> dict[st
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name not in known:
             raise InvalidLocation(f"{place} has no option {shown(name)}; it has {', '.join(known)}")
+        # To take one of the two without a word could mean less durability than was meant.
         if name in options:
             raise InvalidLocation(f"the option {name} is given twice; keep one of them")
         try:

@@ -177,6 +177,7 @@ class Verbs(ABC):
         """Opens the table. `tells`: whether it logs what is declared differently from what is recorded."""
         layout = self._layout
         opened = yield from open_table(layout.definition, create=creates_tables, adding=partial(record_indexes, layout))
+        # A table without an index can still be used, apart from queries by that index.
         layout.due.learn_absent(opened.absent)
         if opened.absent:
             _log.warning("the table %r lacks %s; add them with create_table()", layout.table, _named(opened.absent))
@@ -270,6 +271,7 @@ class Verbs(ABC):
         """Returns the same graph for another tenant."""
         view = copy(self)
         view._tenant = tenant
+        # Rules are compiled for the keys of one tenant, so they are checked for each.
         view._layout = self._layout.for_tenant(tenant)
         contributions.check_rules(view._layout)
         ranks.check_room(view._layout)
@@ -479,6 +481,7 @@ class Verbs(ABC):
         entity = what if isinstance(what, Node) else None
         lock = versions.delete_lock(self._layout, kind, entity, if_version)
         if kind.head is not None:
+            # A node of another class of the family does not exist for this call, so a delete of it deletes nothing.
             told = self._layout.told_apart(kind)
             lock = lock if told is None else all_of(lock, Or((Not(self._layout.present), told)))
         return kind, kind.id(id), all_of(lock, conditions.delete_condition(self._layout, kind, only_if))

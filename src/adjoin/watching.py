@@ -241,6 +241,7 @@ _LOG = _Log()
 
 def watching() -> tuple[Watcher, ...]:
     """Returns the watchers of the rounds of a plan that begins now."""
+    # A hook may use a graph itself. If that were watched, each hook would call itself.
     if _IS_TELLING.get():
         return ()
     with _CHANGING:
@@ -269,6 +270,7 @@ def watched(plan: Plan[T], watchers: Sequence[Watcher], store: object) -> Plan[T
         try:
             for watcher in watchers:
                 tell(watcher.before, round)
+                # Only those whose `before` was called are told of the end: each `after` has its `before`.
                 notified.append(watcher)
         except BaseException as error:
             _end(round, 0.0, (), error, notified)
@@ -278,6 +280,7 @@ def watched(plan: Plan[T], watchers: Sequence[Watcher], store: object) -> Plan[T
             responses = yield requests
         except BaseException as error:
             _end(round, time.perf_counter() - begun, (), error, notified)
+            # An interrupt, or a fault of the program, is not for the plan to handle.
             if not isinstance(error, AdjoinError):
                 raise
             go_on = partial(plan.throw, error)

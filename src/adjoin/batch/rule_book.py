@@ -89,6 +89,8 @@ def holds(condition: Condition, column: ColumnOf, numbers: Numbers) -> ir.Boolea
         case BeginsWith(Path() as path, Value({"S": prefix})):
             return _true(column(want(path, "S")).startswith(prefix))
         case Contains(Path() as path, Value({"S": part})):
+            # Of a text it asks for a part, which engines can do; of a list or a set for an element, which they
+            # cannot.
             text = column(want(path, "S"))
             return _true(ibis.ifelse(text.notnull(), text.contains(part), _one_by_one(condition, path, column)))
         case (
@@ -138,6 +140,7 @@ def _one_by_one(condition: Condition, path: Path, column: ColumnOf) -> Any:
     """A condition that engines cannot express, tested in Python for each value."""
     place = "left" if isinstance(condition, Compare) else "operand"
     about: Condition = replace(cast(Any, condition), **{place: Path((SUBJECT,))})
+    # The engine knows functions by name, so equal tests share one, and different ones never have the same name.
     name = f"adjoin_test_{hashlib.sha256(repr(about).encode()).hexdigest()[:16]}"
     return tested(about, name)(column(want(path)))
 
@@ -215,6 +218,7 @@ class RuleBook:
         kind = rule.hop.kind_at(term.at)
         made_by = self.behind(rule.hop.far, term.attribute) if term.at == "far" else None
         if made_by is not None and made_by is not rule:
+            # A list has no order and cannot be added up. Only another list of top values can read it.
             if made_by.operation == "top" and rule.operation != "top":
                 raise InvalidModel(f"{rule.name} reads {made_by.name}, which is a list; name a single value")
             return self.tag(made_by)

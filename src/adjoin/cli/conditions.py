@@ -64,6 +64,7 @@ def _tokens(text: str) -> list[_Token]:
             raise InvalidArguments(f"the condition {text!r} cannot be read from {rest!r} on; {remedy}")
         kind = found.lastgroup or ""
         value = found[kind]
+        # Within quotes, a backslash takes the character after it as it is, so a value may have quotes in it.
         tokens.append(_Token(kind, re.sub(r"\\(.)", r"\1", value[1:-1]) if kind == "quoted" else value))
         at = found.end()
     return [*tokens, _Token("end", "")]
@@ -144,6 +145,7 @@ class _Reading:
                 return compared.contains(_element(self._kind, compared.name, self._value()))
             case "between":
                 low = self._value()
+                # This `and` belongs to `between`, so it is taken here, before `_all_of` looks for its own.
                 if not self.token.is_word("and"):
                     raise self.unexpected("and")
                 self._take()
@@ -164,6 +166,7 @@ class _Reading:
         if self.token.kind not in ("word", "quoted"):
             raise self.unexpected("a value")
         token = self._take()
+        # The text null itself can be written in quotes.
         return None if token == _Token("word", "null") else token.text
 
 

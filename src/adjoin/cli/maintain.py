@@ -58,6 +58,7 @@ def _seconds(text: str) -> float:
 
 
 def _address(text: str) -> tuple[str, int]:
+    # An IPv6 address has colons itself, so the port follows the last one.
     host, _, port = text.rpartition(":")
     return host.strip("[]") or "127.0.0.1", port_number(port)
 
@@ -118,6 +119,7 @@ def stoppable() -> Iterator[threading.Event]:
     before = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def ask(number: int, frame: FrameType | None) -> None:
+        # The first signal asks for an end after the step. With the handlers from before, a second one ends it now.
         stop.set()
         _restore(before)
 

@@ -80,6 +80,7 @@ class Statistics:
         amount.add(size)
         if is_own:
             return
+        # A scan gives the items of a partition one after the other, so only one has to be counted at a time.
         if partition != self._key:
             self.close()
             self._key = partition
@@ -90,6 +91,7 @@ class Statistics:
         if self._key is None:
             return
         self.partitions += 1
+        # Less one, so that a power of two is in the bin that it ends.
         self.spread[(self._current.items - 1).bit_length()] += 1
         entry = (self._current.items, self._current.size, shown_key(self._key))
         (heappush if len(self.largest) < self.largest_kept else heappushpop)(self.largest, entry)

@@ -66,6 +66,8 @@ class Mapped:
             name = self._renamed.get(column, column)
             if column in self._ignored:
                 self._names.append(None)
+            # A column may have the name of one field and the alias of another. The name comes first, as in the
+            # program.
             elif name in kind.fields or kind.takes_any:
                 self._names.append(name)
             elif name in by_alias:
@@ -120,6 +122,7 @@ class Mapped:
             for name, convert in converted:
                 if name in values:
                     values[name] = convert(values[name])
+            # An export has them as columns too, but the class computes them anew.
             for name in self.kind.computed:
                 values.pop(name, None)
             return self._validate(values)
@@ -127,6 +130,7 @@ class Mapped:
             raise RecordRefused(problems_in(error)) from None
         except AdjoinError as error:
             raise RecordRefused(str(error)) from None
+        # These are not about one record. Whatever else a validator raises is, so the others are still loaded.
         except (RecursionError, MemoryError):
             raise
         except Exception as error:

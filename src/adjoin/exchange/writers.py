@@ -59,6 +59,7 @@ def _made(path: str, format: str, kind: EntityType | None) -> Iterator[_Writer]:
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise NotFound(f"the folder {folder} does not exist; create it first")
+    # The file gets its name when it is complete, so that nobody takes a part for the whole.
     unfinished = f"{path}.unfinished"
     try:
         with open(unfinished, "wb") as binary:
@@ -67,10 +68,12 @@ def _made(path: str, format: str, kind: EntityType | None) -> Iterator[_Writer]:
                 with closing(_Parquet(binary, kind)) as writer:
                     yield writer
             else:
+                # Without a name and a time in the header, the same graph gives the same bytes.
                 compressed = gzip.GzipFile("", "wb", 6, binary, 0) if path.endswith(".gz") else binary
                 text = io.TextIOWrapper(compressed, encoding="utf-8", newline="")
                 yield _Lines(text) if kind is None or format == "jsonl" else _Csv(text, kind)
                 text.flush()
+                # Otherwise closing the text would close the file below it, which still has to be synchronised.
                 text.detach()
                 if compressed is not binary:
                     compressed.close()

@@ -75,6 +75,7 @@ class Design:
         """The keys of the items in the table and in each index that holds them."""
         definition = self._layout.definition
         stored = {attribute: f"{{{name}}}" for name, attribute in shape.fields.items()}
+        # A field that is a key attribute is stored there as it is; everything else is written from templates.
         known = {**stored, **shape.written}
         places: list[tuple[str | None, tuple[Any, ...]]] = [(None, definition.keys)]
         places += [(index.name, index.keys) for index in definition.indexes]
@@ -104,6 +105,7 @@ class Design:
         for unique in kind.unique:
             given: dict[str, Any] = {unique: getattr(node, unique)}
             yield "get", f"g.get({name}, {unique}=…)", partial(graph.get, model, **given)
+        # Edges belong to the head of a family, whose pattern has them.
         if kind.head is None:
             yield "collection", f"g.collection({name}.ref(id))", lambda: graph.collection(ref)
             if any(edge.target.covers(kind) for edge in self._layout.schema.edges.values()):

@@ -68,6 +68,7 @@ class Vitals:
                 kind = self._layout.schema.edge(type(entity))
                 source = self._handles.of_id(kind.source, entity.source)
                 degrees.setdefault(kind.name, Counter())[source] += 1
+                # The node itself may not be in the sample, but its edges say which one it is.
                 held["handle"] = held["handle"] or source
             else:
                 held["handle"] = self._handles.node(entity)["handle"]
@@ -131,6 +132,7 @@ class Vitals:
         places: list[tuple[str | None, list[str]]] = [(None, [definition.partition.name])]
         places += [(index.name, [key.name for key in index.partitions]) for index in definition.indexes]
         for change in changes:
+            # The new item has the index keys that were written; of a removed item, the old one has them.
             item = change.new or change.old or change.key
             for index, names in places:
                 if all(name in item for name in names):

@@ -85,6 +85,7 @@ class _Reading:
         keys = {(item[self._pk]["S"], item[self._sk]["S"]) for item in others}
         if not all(self._read_other(item, labels, keys) for item in others):
             return None
+        # The attribute looked like a type attribute, but it does not have the labels: it is a field.
         if self._type and any(
             item[self._type]["S"] != found.label for found in self._found.values() for item in found.items
         ):
@@ -93,6 +94,7 @@ class _Reading:
         for label in self._found:
             names[label] = class_name(label, names.values())
         indexes = {index.name for index in (self._reverse, self._fields, self._ordered) if index}
+        # adjoin's own templates know no further index, so a person has declared this table.
         if any(index.name not in indexes for index in self._definition.indexes):
             return None
         classes = [self._spec(found, names) for found in self._found.values()]

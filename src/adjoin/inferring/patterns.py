@@ -54,6 +54,7 @@ class _Writing:
                 yield self._children(spec)
             if spec.kind == "node" and spec.partition is not None:
                 parts = _parts_in(spec.partition)
+                # Nodes that share a partition can be read together, by the part of the id that names the partition.
                 if parts and len(parts) < len(spec.key):
                     yield self._find(spec, "", parts)
             yield from self._indexes(spec)
@@ -133,6 +134,7 @@ class _Writing:
                 continue
             if template is not None:
                 parts = _parts_in(template)
+            # An index over plain attributes needs values for all of its partition key; its sort key only narrows.
             elif {key.name for key in index.partitions} <= held.keys():
                 parts = [part for key in index.partitions for part in held[key.name]]
             else:

@@ -128,6 +128,7 @@ class AdjacencyAccesses:
         """The access to what belongs to one node in a shared partition; all its sort keys begin with the stem."""
         layout, table = self._keys.layout, self._keys.table
         node, template = self._keys.nodes[kind.model], self.stems[kind.model]
+        # If the stem has the whole id, what follows it says whether the item belongs to this node or to a longer id.
         is_whole = template is not None and template.told.issuperset(node.rest)
 
         def shows(item: Item) -> bool:
@@ -194,6 +195,7 @@ class AdjacencyAccesses:
         """
         found = [self._at(keys, side, index) for index in self._keys.texts.declared]
         serving = [access for access in found if access is not None]
+        # A sparse index may lack edges, and each partition is one more query.
         return min(serving, key=lambda access: (access.is_sparse, len(_shards(access.partition))), default=None)
 
     def _at(self, keys: EdgeKeys, side: str, index: Index) -> EdgeAccess | None:
@@ -287,6 +289,7 @@ def _common(pieces: list[str | Part], others: list[str | Part], side: str) -> li
     for piece, other in zip(pieces, others, strict=False):
         if isinstance(piece, str) and isinstance(other, str):
             same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(piece, other, strict=False)))
+            # Two literals may begin alike: what they have in common is still the beginning of all keys.
             common.append(piece[:same])
             if piece != other:
                 break

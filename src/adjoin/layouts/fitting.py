@@ -112,6 +112,7 @@ def fit(kind: EntityType, stored: Collection[str], trusted: Collection[str], typ
     told = {name: _told(kind, name, schemas[name]["schema"]) for name in names}
     known = {name: each for name, each in told.items() if each is not None}
     room = sum(_length(each.condition) for each in known.values() if each.condition is not None)
+    # Some of the fields might do, but an update that reads the item anyway checks all of them for nothing more.
     if room > _ROOM:
         return Fit({}, tuple(names), labelled)
     return Fit(known, tuple(name for name in names if name not in known), labelled)
@@ -154,6 +155,7 @@ def _told(kind: EntityType, name: str, schema: Any) -> FieldConditions | None:
     fitting = _fitting(schema, path)
     if fitting is None:
         return None
+    # DynamoDB has no empty sets, so a stored item lacks the attribute of one.
     if inner in ("set", "frozenset"):
         may_be_absent = True
     choices = ([absent] if may_be_absent else []) + nulls[:1] + [fitting]
@@ -182,6 +184,7 @@ def _is_plain(schema: Any, but: Collection[str] = ()) -> bool:
     """Whether the schema accepts every value of the stored type."""
     if schema["type"] not in _TAGS:
         return False
+    # A member that is not known here may refuse values, so the field then counts as one that has to be read.
     says = {name for name, value in schema.items() if value is not None and value is not False}
     inner = [schema[name] for name in ("items_schema", "keys_schema", "values_schema") if name in schema]
     return says - {*but} <= _HARMLESS and all(each["type"] == "any" or _is_plain(each) for each in inner)

@@ -169,6 +169,7 @@ class TemplateTexts:
     def keys_of(self, kind: EntityType) -> Keys:
         """The templates of a class that are declared; a class of a family has those of its head."""
         own, head = self.layout.keys.get(kind.model), self.layout.keys.get(kind.whole.model)
+        # A class of a family may have a word of its own for the type attribute; its templates are the head's.
         if own is None or (head is not None and own == Keys(type=own.type)):
             return head or Keys()
         return own
@@ -275,6 +276,8 @@ class TemplateTexts:
         own, layout, reverse = self.keys_of(kind), self.layout, self.reverse
         order = f"{{{kind.order}:sortable}}#" if kind.order else ""
         rest = "".join(f"#{{{name}:sortable}}" for name in kind.key if name != kind.order)
+        # An order that is part of the identity stands in the table's own sort key. Otherwise it would be part of the
+        # identity only because it is there.
         in_key = order if kind.order in kind.key else ""
         partition, before = own.partition or "{source}", ""
         if self.rest(kind.source):

@@ -70,6 +70,7 @@ def search(
             f"the condition has more than {MAX_BRANCHES} branches to search, or more comparisons in them than DynamoDB "
             f"takes; use several finds, or name a field to sort by with order=, which then filters by the rest"
         )
+    # Each branch has to be found. With one filtered only, the search would read the whole class for it.
     if len(whole) < len(found):
         raise InvalidKey(asked.no_branch_fits([branch for branch, each in found if each is None], len(found)))
     if len(whole) == 1:
@@ -127,6 +128,7 @@ class _Asked:
         """The search by an indexed field, whose entries are in the order of that field only."""
         order = self.order
         if len(order) > 1:
+            # All results have the same value of such a field, so it changes nothing about their order.
             fixed = [part.field for part in parts if isinstance(part, Comparison) and part.operator == "="]
             order = tuple(name for name in order if name not in fixed)
         if len(order) > 1:

@@ -96,6 +96,7 @@ def subtree(
         found = dict.fromkeys(far for near in frontier for _, far in adjacency.arcs(stride, near))
         frontier = [far for far in found if far not in depths]
         depths |= dict.fromkeys(frontier, depth)
+    # The edges of the last level were not read, and they are not part of the subtree.
     expanded = [node for node, at in depths.items() if most is None or at < most]
     if not is_rehearsed():
         _check_cycles(adjacency, stride, expanded)
@@ -123,6 +124,7 @@ def _check_cycles(adjacency: Adjacency, stride: Stride, nodes: Sequence[NodeKey]
     below = {node: list(dict.fromkeys(far for _, far in adjacency.arcs(stride, node))) for node in nodes}
     done: set[NodeKey] = set()
     for start in nodes:
+        # The search goes down with a stack of its own, because Python's recursion ends at a thousand levels.
         way: dict[NodeKey, int] = {}
         waiting = [(start, iter(below[start]))] if start not in done else []
         way |= {node: place for place, (node, _) in enumerate(waiting)}
@@ -158,6 +160,7 @@ def _quantities(
                 further[far] = exact_total((further.get(far, 0), exact_product(_quantity(edge, quantity), times)))
         for node, times in further.items():
             totals[node] = exact_total((totals.get(node, 0), times))
+        # A rehearsal finds the same sample again at every level.
         level = {} if is_rehearsed() else further
         depth += 1
     return totals

@@ -56,6 +56,7 @@ class HeldNode:
         kind = self.kind
         if name in kind.key or (name == "parent" and kind.parent is not None):
             return kind.id_fields(kind.part_values(self._id))[name]
+        # The field exists, so the error says how to get it. Any other name is a mistake, as on any object.
         if name in kind.fields or any(name in each.fields for each in kind.family):
             raise not_held(kind, name, [each for number, each in self._nodes.columns if number == self.class_number])
         raise AttributeError(f"{kind.name} has no field {name!r}")
@@ -174,6 +175,7 @@ class HeldGraph:
         made = self._edge_classes[kind.model]
         pairs = zip(map(key, numbers), edges.tolist(), strict=True)
         if lane.direction == "out":
+            # Edges are made with their ends as they are stored, whichever end they are seen from.
             return [(made(relation, edge, near, other), other) for other, edge in pairs]
         return [(made(relation, edge, other, near), other) for other, edge in pairs]
 

@@ -119,6 +119,7 @@ def _stream(arn: str, response: TableResponse) -> _Stream:
     """Returns the stream with this ARN."""
     definition, history = response.definition, response.history
     label = arn.rpartition("/stream/")[2]
+    # A stream that was switched off can be read for a day, with the view that it had.
     for closed in history.closed:
         if closed.label == label:
             return _Stream(label, closed.view, closed.after, closed.last, False)
@@ -223,6 +224,7 @@ def _iterator(parameters: Parameters, response: TableResponse, tables: TableLook
         "AT_SEQUENCE_NUMBER": _moved(number, -1),
         "AFTER_SEQUENCE_NUMBER": number,
     }[parameters["ShardIteratorType"]]
+    # Changes before the stream began, or that were trimmed, are not there any more.
     if int(after) < int(stream.after):
         raise ChangesTrimmed(f"the stream begins behind {number}")
     return {"ShardIterator": str(Iterator(arn, after, time.time()))}
@@ -272,6 +274,7 @@ def _records(parameters: Parameters, response: ChangesResponse, tables: TableLoo
     closed, reached = response.closed, response.next or iterator.after
     view = tables.definition(_table_of(iterator.arn, tables)).stream_view if closed is None else closed.view
     answer: AnswerBody = {"Records": [_record(change, view, iterator.arn) for change in response.changes]}
+    # Without a further iterator, a reader knows that the shard has come to its end.
     if closed is None or int(reached) < int(closed.last):
         answer["NextShardIterator"] = str(Iterator(iterator.arn, reached, time.time()))
     return answer

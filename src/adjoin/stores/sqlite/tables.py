@@ -178,7 +178,7 @@ class AccessPath:
         return [f"({names}) {'>' if forward else '<'} ({marks})"]
 
     def _select(self, terms: list[str], order: Sequence[KeyColumn], forward: bool) -> str:
-        # SQLite uses a partial index only if the statement implies its condition, which a scan does only so.
+        # SQLite uses a partial index only if the statement implies its condition. A scan does so only with these terms.
         terms = [*terms, *(f"{column.column} IS NOT NULL" for column in self.present)]
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
         direction = "" if forward else " DESC"
