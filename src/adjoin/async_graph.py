@@ -238,7 +238,7 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals, AsyncWholeGraph, Asy
     async def delete(
         self,
         what: type[Node] | Entity | Ref[Any],
-        id: Any = None,
+        id: Id | Node | Ref[Any] | None = None,
         *,
         if_version: IfVersion = OWN_VERSION,
         only_if: Predicate | None = None,

@@ -10,6 +10,8 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from pydantic import BaseModel
+
 from adjoin.entity_types import Entity, EntityType, NodeType
 from adjoin.errors import InvalidKey, InvalidValue, shown
 from adjoin.expressions import Condition
@@ -25,7 +27,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Node)
-Other = TypeVar("Other", bound=Node)
+# Nodes and edges.
+A = TypeVar("A", bound=BaseModel)
+B = TypeVar("B", bound=BaseModel)
+C = TypeVar("C", bound=BaseModel)
+D = TypeVar("D", bound=BaseModel)
 E = TypeVar("E")
 X = TypeVar("X", bound=Node)
 Y = TypeVar("Y", bound=Node)
@@ -141,7 +147,7 @@ class Reads(ReadingById):
     def get_many(
         self,
         model: type[N],
-        ids: Iterable[Any],
+        ids: Iterable[Id | Node | Ref[Any]],
         *,
         only: Iterable[str | FieldReference[Any]] | None = None,
         consistent: bool | None = None,
@@ -172,7 +178,20 @@ class Reads(ReadingById):
         return found
 
     @overload
-    def get_together(self, one: Ref[N] | N, other: Ref[Other] | Other, /) -> tuple[N | None, Other | None]: ...
+    def get_together(self, first: Ref[A] | A, /) -> tuple[A | None]: ...
+
+    @overload
+    def get_together(self, first: Ref[A] | A, second: Ref[B] | B, /) -> tuple[A | None, B | None]: ...
+
+    @overload
+    def get_together(
+        self, first: Ref[A] | A, second: Ref[B] | B, third: Ref[C] | C, /
+    ) -> tuple[A | None, B | None, C | None]: ...
+
+    @overload
+    def get_together(
+        self, first: Ref[A] | A, second: Ref[B] | B, third: Ref[C] | C, fourth: Ref[D] | D, /
+    ) -> tuple[A | None, B | None, C | None, D | None]: ...
 
     @overload
     def get_together(self, *entities: Ref[Any] | Entity) -> tuple[Any, ...]: ...
@@ -212,7 +231,7 @@ class AsyncReads(ReadingById):
     async def get_many(
         self,
         model: type[N],
-        ids: Iterable[Any],
+        ids: Iterable[Id | Node | Ref[Any]],
         *,
         only: Iterable[str | FieldReference[Any]] | None = None,
         consistent: bool | None = None,
@@ -242,7 +261,20 @@ class AsyncReads(ReadingById):
         return await self._run(self._edge(model, source, target, key, consistent, only))
 
     @overload
-    async def get_together(self, one: Ref[N] | N, other: Ref[Other] | Other, /) -> tuple[N | None, Other | None]: ...
+    async def get_together(self, first: Ref[A] | A, /) -> tuple[A | None]: ...
+
+    @overload
+    async def get_together(self, first: Ref[A] | A, second: Ref[B] | B, /) -> tuple[A | None, B | None]: ...
+
+    @overload
+    async def get_together(
+        self, first: Ref[A] | A, second: Ref[B] | B, third: Ref[C] | C, /
+    ) -> tuple[A | None, B | None, C | None]: ...
+
+    @overload
+    async def get_together(
+        self, first: Ref[A] | A, second: Ref[B] | B, third: Ref[C] | C, fourth: Ref[D] | D, /
+    ) -> tuple[A | None, B | None, C | None, D | None]: ...
 
     @overload
     async def get_together(self, *entities: Ref[Any] | Entity) -> tuple[Any, ...]: ...

@@ -140,7 +140,7 @@ class TransactionVerbs:
     def delete(
         self,
         what: type[Node] | Entity | Ref[Any],
-        id: Any = None,
+        id: Id | Node | Ref[Any] | None = None,
         *,
         if_version: IfVersion = OWN_VERSION,
         only_if: Predicate | None = None,

@@ -204,6 +204,21 @@ def fields(g: Graph, name: str) -> None:
     assert_type(g.get(Person, handle="ann"), Person | None)
 
 
+async def together(g: Graph, ag: AsyncGraph, x: Ref[User], post: Post, wrote: Wrote) -> None:
+    assert_type(g.get_together(x), tuple[User | None])
+    assert_type(g.get_together(x, post), tuple[User | None, Post | None])
+    assert_type(g.get_together(wrote, post, x), tuple[Wrote | None, Post | None, User | None])
+    four = await ag.get_together(x, Repo.ref(("ann", "adjoin")), wrote, Note.ref(("u1", "n1")))
+    assert_type(four, tuple[User | None, Repo | None, Wrote | None, Note | None])
+    assert_type(g.get_together(x, x, x, x, x), tuple[Any, ...])
+    assert_type(g.get_many(User, ["u1", x, User(id="u2")]), list[User | None])
+    assert_type(g.get_many(Repo, [("ann", "adjoin")], only=["name"]), list[Repo | None])
+    g.delete(User, "u1")
+    g.delete(Repo, ("ann", "adjoin"))
+    g.delete(User, x)
+    await ag.delete(wrote)
+
+
 def writes(g: Graph, x: Ref[User], user: User) -> None:
     assert_type(g.update(User, "u1", Name="Jo", age=3, owed=5, nick=None, tags=[], marks=set()), User)
     assert_type(g.update(x, age=of(User.age) + 1, name="Jo"), User)

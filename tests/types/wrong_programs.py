@@ -218,6 +218,33 @@ def made() -> Wrote:
         'arg-type: Argument "source" to "Wrote" has incompatible type "None"',
     ),
     Wrong(
+        "the id of a node to delete",
+        """
+def forget(g: Graph) -> bool:
+    return g.delete(Member, ["m1"])  # wrong
+""",
+        _ARGUMENT + 'Argument of type "list[str]" cannot be assigned to parameter "id"',
+        'arg-type: Argument 2 to "delete" of "Graph" has incompatible type "list[str]"',
+    ),
+    Wrong(
+        "one of several ids",
+        """
+def some(g: Graph) -> list[Member | None]:
+    return g.get_many(Member, ["m1", 1.5])  # wrong
+""",
+        _ARGUMENT + '"float" is not assignable to "str"',
+        'list-item: List item 1 has incompatible type "float"',
+    ),
+    Wrong(
+        "the last of what is read together",
+        """
+def note(g: Graph) -> Book | None:
+    return g.get_together(Author.ref("a1"), Book.ref("b1"), Member.ref("m1"))[2]  # wrong
+""",
+        'reportReturnType: Type "Member | None" is not assignable to return type "Book | None"',
+        'return-value: Incompatible return value type (got "Member | None", expected "Book | None")',
+    ),
+    Wrong(
         "the name of a field in a condition",
         """
 def members(g: Graph) -> int:
