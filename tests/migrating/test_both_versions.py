@@ -44,6 +44,10 @@ class World:
         self.is_busy = True
         if self.is_older_at_work and self.random.random() < 0.4:
             self.write(self.older, self.change.older, self.random.randrange(20))
+        if self.is_older_at_work and self.random.random() < 0.1:
+            # It does not know what the newer program and the migration have put beside it.
+            *_, entity = self.change.write(self.change.older, self.random.randrange(20))
+            self.older.delete_many([entity])
         if self.random.random() < 0.4:
             self.write(self.newer, self.change.newer, self.random.randrange(20))
         if not self.is_quiet:

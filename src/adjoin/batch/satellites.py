@@ -25,12 +25,13 @@ from adjoin.batch.engines import Engine, Source, Want
 from adjoin.batch.keys import derived, matches, partition_in
 from adjoin.batch.tables import KeyColumns
 from adjoin.dataclass import dataclass
-from adjoin.entity_types import EdgeType, EntityType, NodeType, tag_of
+from adjoin.entity_types import EdgeType, EntityType, tag_of
 from adjoin.errors import InvalidItem, InvalidKey, InvalidValue
 from adjoin.field_types import may_be_none
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING, OWNER, Satellite
 from adjoin.plans.migrating.completing import entry_actions, written_by
+from adjoin.plans.migrating.strays import owner_of
 from adjoin.reserved import OWN
 from adjoin.rules import Rules
 from adjoin.values import Item
@@ -254,29 +255,11 @@ class _Satellites:
         return index.is_same_scope(kind, *shards) and found.get(index.sort_key) == wanted.get(index.sort_key)
 
     def _stray(self, place: StoredKey, item: Item) -> Iterator[Misfit]:
-        key = self._layout.key_of(item)
-        if OWNER in item:
-            kind = self._layout.claimed_by(item)
-            assert kind is not None
-            owner = self._claimant(kind, item[OWNER]["S"])
-            yield Misfit("claim", kind.label, {"entry": place, "fault": "stray"}, owner, kind, key)
-            return
-        owner = self._layout.copied_key(item)
-        owner_kind = self._layout.kind_of(owner)
-        if owner_kind is not None:
-            yield Misfit("index entry", owner_kind.label, {"entry": place, "fault": "stray"}, owner, owner_kind, key)
-
-    def _claimant(self, kind: EntityType, text: str) -> Item:
-        """The key of the node or edge that a claim names. If it names none, a key that no node can have."""
-        partition, sort = self._layout.start_names(None)
-        nobody = {partition: {"S": text or "="}, sort: {"S": "="}}
-        if not isinstance(kind, NodeType):
-            return self._layout.edge_owning(text) or nobody
-        try:
-            key = self._layout.node_key(kind, self._layout.id_in(kind, text))
-        except (InvalidItem, InvalidKey, InvalidValue):
-            key = {}
-        return key if key and self._layout.text_of(kind, key) == text else nobody
+        if (found := owner_of(self._layout, item)) is not None:
+            kind, owner = found
+            what = "claim" if OWNER in item else "index entry"
+            shown = {"entry": place, "fault": "stray"}
+            yield Misfit(what, kind.label, shown, owner, kind, self._layout.key_of(item))
 
 
 def _doubt(kind: EntityType, name: str, attribute: ir.StringValue) -> ir.BooleanValue:

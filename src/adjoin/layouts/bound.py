@@ -19,7 +19,7 @@ from adjoin.layouts.edge_ranges import EdgeRanges
 from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, in_index_key
 from adjoin.layouts.fitting import Fit, fit
 from adjoin.layouts.forms import ItemForm, forms_of
-from adjoin.layouts.interface import REVISION, KeyTemplates, Satellite, Shape
+from adjoin.layouts.interface import OWNER, REVISION, KeyTemplates, Satellite, Shape
 from adjoin.layouts.keys import SEPARATOR, SHARD, Template
 from adjoin.layouts.managed_keys import without
 from adjoin.layouts.shard_numbers import ShardedTemplate
@@ -349,6 +349,14 @@ class BoundLayout(EdgeRanges):
         """The class whose unique value, or whose only edge, a claim is for."""
         label = self._satellites.claimed_label(claim)
         return next((kind for kind in self.schema.types if kind.label == label and kind.claimed), None)
+
+    def is_of_declared_field(self, kind: EntityType, satellite: Item) -> bool:
+        """Whether a stored claim or index copy is for a field that its class has such satellites for now."""
+        if OWNER in satellite:
+            ends = ("end",) if isinstance(kind, EdgeType) and kind.symmetric else kind.claimed
+            return self._satellites.claimed_field(satellite) in ends
+        key, whole = self.key_of(satellite), self._satellites.restored(satellite)
+        return key in self.copy_keys(kind, whole) or key in self.element_keys(kind, whole)
 
     def changed(self, kind: EntityType, item: Item, entity: Entity) -> Item:
         """A stored item with the fields of an instance; its other attributes stay."""

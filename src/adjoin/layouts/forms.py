@@ -260,6 +260,10 @@ class Due:
         compared = {str(path.steps[0]) for path in paths_in(filter)}
         self._check(_words(kind), [("field", name) for name, stored in kind.attributes.items() if stored in compared])
 
+    def is_becoming_symmetric(self, kind: EdgeType) -> bool:
+        """Whether programs may be at work to which an edge of this class has one item only."""
+        return any(("symmetric", "") in some.get(kind.whole.word, ()) for some in (self.parts, self.unsure))
+
     def check_keys(self, kind: EntityType) -> None:
         """Raises if items of a class may be stored under other keys."""
         self._check(_words(kind), [("keys", "")])

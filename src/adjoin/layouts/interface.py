@@ -32,6 +32,10 @@ WRITTEN = "adjoin:written"
 """The attribute of an edge of nodes that can expire: when it was put, in seconds since 1970."""
 STAMP = "adjoin:stamp"
 """The attribute of an edge that says what was counted for it, in place of a ledger; see `plans/counting/stamps`."""
+TWIN = "adjoin:twin"
+"""The attribute of the items of an edge that were written while its class became symmetric: whether the item is at the
+other end than the edge was put. A program to which the edge has one item only may remove one of them, and then the
+other one has to go too. Without this attribute, it would look like an edge that lacks its other item."""
 OWNER = "adjoin:owner"
 """The attribute of a claim to a unique value: the node key of the node that has it."""
 

@@ -38,7 +38,7 @@ from typing import Any
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidKey, InvalidModel, InvalidValue
 from adjoin.layouts.indexed_fields import ELEMENTS, IndexedField, OverloadedIndex, indexed_text
-from adjoin.layouts.interface import DELETING, OWNER, STAMP, Satellite, Shape
+from adjoin.layouts.interface import DELETING, OWNER, STAMP, TWIN, Satellite, Shape
 from adjoin.layouts.key_values import check_length
 from adjoin.layouts.keys import SEPARATOR
 from adjoin.layouts.templates import AdjacencyKeys
@@ -67,7 +67,7 @@ class Satellites:
         owners = {model: node.partition for model, node in keys.nodes.items()}
         owners |= {model: edge.partition for model, edge in keys.edges.items() if edge.is_apart}
         self._owners = [partition for model, partition in owners.items() if model not in keys.guarded]
-        self._taken = frozenset((keys.attributes - {layout.type_attribute, DELETING}) | {STAMP})
+        self._taken = frozenset((keys.attributes - {layout.type_attribute, DELETING}) | {STAMP, TWIN})
         """Attributes that only the entity's own item has, and index copies do not."""
 
     def is_at(self, partition: str) -> bool:
@@ -123,8 +123,7 @@ class Satellites:
         """The keys of the index copies for the elements of a stored item, which need not be valid."""
         found = []
         for field in self._element_fields(kind):
-            names = (kind.attributes[field.name], *kind.former.get(field.name, ()))
-            stored = next((item[name] for name in names if name in item), None)
+            stored = _stored(kind, field.name, item)
             if stored is not None and _is_there(stored):
                 with suppress(InvalidKey, InvalidValue, TypeError):
                     value = self._keys.nodes[kind.model].record.decode_field(field.name, stored)
@@ -253,6 +252,11 @@ class Satellites:
         text: str = claim[self._pk]["S"].removeprefix(self._prefix).removeprefix(OWN)
         return text.partition(SEPARATOR)[0]
 
+    def claimed_field(self, claim: Item) -> str:
+        """The unique field, or the end of an edge, that a claim is for."""
+        text: str = claim[self._pk]["S"].removeprefix(self._prefix).removeprefix(OWN)
+        return text.partition(SEPARATOR)[2].partition(SEPARATOR)[0]
+
     def beside(self, kind: EntityType, item: Item, there: Collection[str] = ()) -> list[Satellite]:
         """The satellites to remove with a stored item, derived from its attributes, because it need not be valid.
 
@@ -261,12 +265,12 @@ class Satellites:
         gone = [
             Satellite(self._copy_key(field, item), None)
             for field in self.copied_fields(kind)
-            if field.name in there or _is_there(item.get(kind.attributes[field.name]))
+            if field.name in there or _is_there(_stored(kind, field.name, item))
         ]
         gone += [Satellite(key, None) for key in self.element_keys(kind, item)]
         owner = self.owner(kind, item)
         for name in kind.unique:
-            stored = item.get(kind.attributes[name])
+            stored = _stored(kind, name, item)
             if stored is not None and _is_there(stored):
                 value = self._keys.nodes[kind.model].record.decode_field(name, stored)
                 gone.append(Satellite(self.claim_key(kind, name, value), None, owner))
@@ -280,6 +284,12 @@ def _texts(key: Item) -> dict[str, str]:
 def _expiry(kind: EntityType, item: Item) -> Item:
     stored = kind.attributes[kind.expires] if kind.expires else ""
     return {stored: item[stored]} if stored in item else {}
+
+
+def _stored(kind: EntityType, name: str, item: Item) -> AttributeValue | None:
+    """The stored value of a field, which may be under a former name."""
+    names = (kind.attributes[name], *kind.former.get(name, ()))
+    return next((item[each] for each in names if each in item), None)
 
 
 def _is_there(stored: AttributeValue | None) -> bool:

@@ -29,7 +29,7 @@ from adjoin.expressions import (
     attribute,
 )
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.interface import REVISION, WRITTEN
+from adjoin.layouts.interface import REVISION, TWIN, WRITTEN
 from adjoin.model import AS_READ
 from adjoin.plans.counting.node_transaction import TURN, revises
 from adjoin.requests import Put, Update
@@ -55,6 +55,8 @@ def written_items(layout: BoundLayout, kind: EntityType, entity: Entity) -> tupl
     items = layout.items(entity)
     if isinstance(kind, EdgeType) and (kind.source.expires or kind.target.expires):
         items = tuple(item | {WRITTEN: {"N": str(int(clock()))}} for item in items)
+    if isinstance(kind, EdgeType) and kind.symmetric and layout.due.is_becoming_symmetric(kind):
+        items = tuple(item | {TWIN: {"BOOL": at > 0}} for at, item in enumerate(items))
     names = [kind.attributes[name] for name in layout.rules.maintained(kind)]
     if not names:
         return items
@@ -75,7 +77,7 @@ def kept_fields(layout: BoundLayout, kind: EntityType, old: Item | None) -> Item
     return {
         name: value
         for name, value in (old or {}).items()
-        if name in names or (name.startswith(_OWN) and name != REVISION)
+        if name in names or (name.startswith(_OWN) and name not in (REVISION, TWIN))
     }
 
 

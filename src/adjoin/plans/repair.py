@@ -11,11 +11,19 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from adjoin.entity_types import EdgeType, EntityType, NodeType
-from adjoin.errors import AlreadyExists, ConditionFailed, InvalidValue, NotFound, TransactionCanceled
+from adjoin.errors import (
+    AlreadyExists,
+    ConditionFailed,
+    InvalidItem,
+    InvalidKey,
+    InvalidValue,
+    NotFound,
+    TransactionCanceled,
+)
 from adjoin.evaluate import condition_test
 from adjoin.expressions import Action, Exists, Not, Or, Remove, Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.interface import OWNER, REVISION, Satellite
+from adjoin.layouts.interface import OWNER, REVISION, TWIN
 from adjoin.layouts.managed_keys import without
 from adjoin.model import Edge
 from adjoin.plans.counting.entries import whole_copies
@@ -171,8 +179,11 @@ def remove_dangling(layout: BoundLayout, kind: EdgeType, source: Any, target: An
     return (yield from until_written(attempt))
 
 
-def restore_twin(layout: BoundLayout, kind: EdgeType, key: Item) -> Plan[list[Item]]:
-    """Completes a one-sided edge; returns the keys of both items, or none if the edge is not one-sided."""
+def restore_twin(layout: BoundLayout, kind: EdgeType, key: Item, mark: Item | None = None) -> Plan[list[Item]]:
+    """Completes a one-sided edge; returns the keys of both items, or none if the edge is not one-sided.
+
+    `mark` is what the item that is added has besides.
+    """
 
     def attempt() -> Plan[Attempt[list[Item]] | Done[list[Item]]]:
         response: ItemResponse
@@ -185,10 +196,37 @@ def restore_twin(layout: BoundLayout, kind: EdgeType, key: Item) -> Plan[list[It
         if item is None or not twins:
             return Done([])
         check = Check(layout.table, key, as_read(layout, item, item.keys() - key.keys()))
-        writes = (check, Put(layout.table, twins[0], Not(layout.present)))
+        writes = (check, Put(layout.table, twins[0] | (mark or {}), Not(layout.present)))
         return Attempt((TransactWrite(writes),), lambda _: [key, layout.key_of(twins[0])], _unless_second([]))
 
     return (yield from until_written(attempt))
+
+
+def remove_left_twin(layout: BoundLayout, kind: EdgeType, key: Item) -> Plan[None]:
+    """Removes the item that a migration has added to an edge, if the edge's other item was removed since.
+
+    Programs to which the edge has one item only remove that one. So does a migration back to such an edge.
+    """
+
+    def attempt() -> Plan[Attempt[None] | Done[None]]:
+        response: ItemResponse
+        (response,) = yield (Get(layout.table, key, consistent=True),)
+        item = response.item
+        if item is None or TWIN not in item:
+            return Done(None)
+        own = Delete(layout.table, key, as_read(layout, item, item.keys() - key.keys()))
+        checks = [Check(layout.table, each, Not(layout.present)) for each in layout.twin_keys(kind, item)]
+        if not checks:
+            return Attempt((own,), lambda _: None, always_again)
+        satellites = layout.satellites_beside(kind, item)
+        copies = [Delete(layout.table, each.key) for each in satellites if each.owner is None]
+        return Attempt((TransactWrite((checks[0], own, *copies)),), lambda _: None, failed)
+
+    def failed(failure: Failure) -> Plan[Again | None]:
+        assert isinstance(failure, TransactionCanceled)
+        return decided(None if failure.reasons[0].is_failed_condition else AGAIN)
+
+    yield from until_written(attempt)
 
 
 def _unless_second(result: T) -> Callable[[Failure], Plan[T | Again]]:
@@ -236,6 +274,21 @@ def _twins(layout: BoundLayout, kind: EntityType, item: Item) -> list[Item]:
     return [item | key for key in layout.twin_keys(kind, item)] if isinstance(kind, EdgeType) else []
 
 
+def holds(layout: BoundLayout, kind: EntityType, item: Item, satellite: Item) -> bool:
+    """Whether an entity with this item has the satellite with this key, or may have it if it cannot be read."""
+    try:
+        if satellite in [each.key for each in layout.satellites_beside(kind, item)]:
+            return True
+        entity = layout.decode_as_far(kind, item)
+        if entity is None:
+            return False
+        # Fields that a validator makes, and defaults of fields that are younger than the item, have satellites too.
+        held = layout.satellites(kind, [item, *_twins(layout, kind, item)], entity.__dict__)
+    except (InvalidItem, InvalidKey, InvalidValue, TypeError):
+        return True
+    return satellite in [each.key for each in held if each.item is not None]
+
+
 def remove_stray(layout: BoundLayout, kind: EntityType, satellite: Item, owner: Item) -> Plan[None]:
     """Removes a satellite that its owner should not have."""
     claim = {OWNER: {"S": layout.owner_text(kind, owner)}}
@@ -244,8 +297,7 @@ def remove_stray(layout: BoundLayout, kind: EntityType, satellite: Item, owner: 
     def attempt() -> Plan[Attempt[None] | Done[None]]:
         response: ItemResponse
         (response,) = yield (Get(layout.table, owner, consistent=True),)
-        held: list[Satellite] = [] if response.item is None else layout.satellites_beside(kind, response.item)
-        if satellite in [each.key for each in held]:
+        if response.item is not None and holds(layout, kind, response.item, satellite):
             return Done(None)
         check = Check(layout.table, owner, unchanged(layout, response.item))
         writes = (check, Delete(layout.table, satellite, mine))

@@ -26,7 +26,7 @@ from adjoin.errors import (
 )
 from adjoin.expressions import Action, Condition, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.interface import DELETING, OWNER, REVISION, Satellite
+from adjoin.layouts.interface import DELETING, OWNER, REVISION, TWIN, Satellite
 from adjoin.plans.entity_write import Claims, beside, may_succeed
 from adjoin.plans.repair import restore_twin
 from adjoin.plans.steps.again import (
@@ -50,6 +50,8 @@ from adjoin.values import AttributeValue, Item, decode, item_size
 Fill: TypeAlias = Callable[[Mapping[str, Any]], Any]
 """Makes the value of a field that an item lacks, from the attributes of the item as plain values."""
 
+_ADDED: Item = {TWIN: {"BOOL": True}}
+"""What the item has besides that is added to a symmetric edge."""
 TOGETHER = 50
 """How many items are completed in one round."""
 
@@ -317,7 +319,8 @@ def _with_companions(
     for (layout, kind, item, (_, _, actions)), (satellites, twins) in zip(waiting, wanted, strict=True):
         gone = _gone(kind, field_changes)
         lacked = tuple(each for each in satellites if not _agrees(layout, kind, each, there[place_of(each.key)], gone))
-        is_alone = any(there[place_of(key)] is None for key in twins)
+        # With this attribute, the other item was there. So an older program has removed the edge.
+        is_alone = TWIN not in item and any(there[place_of(key)] is None for key in twins)
         if actions or lacked or is_alone:
             number = len(satellites) + len(twins)
             found.append(IncompleteItem(layout, kind, layout.key_of(item), item, actions, lacked, is_alone, number))
@@ -441,7 +444,7 @@ def _alone(found: IncompleteItem, field_changes: FieldChanges, refused: list[Ref
     try:
         written = yield from until_written(attempt)
         if found.twin and isinstance(found.kind, EdgeType):
-            written += bool((yield from restore_twin(layout, found.kind, key)))
+            written += bool((yield from restore_twin(layout, found.kind, key, _ADDED)))
     except AlreadyExists as taken:
         # Only a person can decide which of the two nodes is right.
         refused.append(Refusal(key, found.kind.name, f"another node has the same unique value: {taken}"))

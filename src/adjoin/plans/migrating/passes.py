@@ -53,6 +53,7 @@ from adjoin.plans.migrating.completing import (
 )
 from adjoin.plans.migrating.consumption import Consumption
 from adjoin.plans.migrating.planning import PAGE, SHOWN, field_changes_of
+from adjoin.plans.migrating.strays import left_by, of_one_item, remove, strays_among
 from adjoin.plans.steps.again import new_revision, same
 from adjoin.plans.steps.batches import get_all, place_of
 from adjoin.requests import (
@@ -426,8 +427,10 @@ class Migration:
         return 0.0
 
     def _completed(self, items: Sequence[Item]) -> Plan[int]:
+        one_sided = of_one_item(self._layout, self._recorded)
+        removed = yield from remove((yield from strays_among(self._layout, items, one_sided, finish=self._finish)))
         found = yield from incomplete_items(self._layout, items, self._field_changes, self._refused)
-        return (yield from complete(found, self._field_changes, self._refused))
+        return removed + (yield from complete(found, self._field_changes, self._refused))
 
     def _passed(self, state: _State) -> Plan[float | None]:
         """After the last page: nothing is left, or the last step has to be asked for."""
@@ -459,8 +462,9 @@ class Migration:
             left = state.asked + self._lag - self._clock()
             return left if left > 0 else (yield from self._passed(state))
         since = state.begun - _CLOCKS
-        changed = [change for change in response.changes if change.new is not None and change.at >= since]
-        keys = {place_of(change.key): change.key for change in changed if not self._layout.is_own_record(change.key)}
+        recent = [each for each in response.changes if each.at >= since and not self._layout.is_own_record(each.key)]
+        keys = {place_of(change.key): change.key for change in recent if change.new is not None}
+        keys |= left_by(self._layout, recent)
         if not keys:
             # To store the position would itself be a change, so it is stored only after changes of others.
             self._state = replace(state, mark=response.next)

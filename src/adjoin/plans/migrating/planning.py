@@ -34,6 +34,7 @@ from adjoin.plans.migrating.completing import (
 )
 from adjoin.plans.migrating.consumption import Consumption
 from adjoin.plans.migrating.storing import price
+from adjoin.plans.migrating.strays import Stray, of_one_item, strays_among
 from adjoin.plans.migrating.translating import UNREADABLE, Translation
 from adjoin.plans.steps.batches import place_of
 from adjoin.requests import (
@@ -164,20 +165,24 @@ def planned(
     refused: list[Refusal] = []
     lacks: list[IncompleteItem] = []
     left: list[IncompleteItem] = []
+    strays: list[Stray] = []
+    one_sided = of_one_item(layout, recorded)
     read, start, is_exact = 0, None, False
     # What is read here is what a pass reads: the table, with the index copies, claims and twins of its items.
     consumed = Consumption(None, time.time)
     while read < _SAMPLE and not is_exact:
         asked = Scan(layout.table, limit=PAGE, start=start, consistent=True)
-        page, some = yield from consumed.metered(_looked(layout, asked, FieldChanges(field_changes.fills), refused))
+        fills = FieldChanges(field_changes.fills)
+        page, some, others = yield from consumed.metered(_looked(layout, asked, fills, one_sided, refused))
         lacks += some
+        strays += others
         if removes:
             after = {place_of(each.key): each.after for each in some}
             items = [after.get(place_of(layout.key_of(item)), item) for item in page.items]
             left += _removals(layout, items, field_changes)
         read, start = read + page.scanned, page.last
         is_exact = start is None
-    if is_exact and not (is_recorded_due or lacks or left or refused):
+    if is_exact and not (is_recorded_due or lacks or left or strays or refused):
         # The classes may have former names, or functions that fill fields, and no item needs them any more.
         return MigrationPlan(tuple(found), tuple(steps), (), True)
     total = read if is_exact else max(read, described.item_count)
@@ -188,6 +193,8 @@ def planned(
         counted.setdefault(each.kind.name, []).append(each)
     for name, some in sorted(counted.items()):
         steps.append(_priced("migrate", f"write what items of {name} lack", some, share))
+    if strays:
+        steps.append(_priced("migrate", "remove index entries and claims of what is gone", strays, share))
     pass_rcu = consumed.rcu * share
     steps.append(MigrationStep("migrate", "read the table", 0, pass_rcu))
     again = "read the table again" if removes or not described.definition.stream else "read the change stream"
@@ -200,16 +207,29 @@ def planned(
     )
     # The change stream has what the pass itself wrote, too.
     followed = sum(each.look for each in lacks) * share
-    steps.append(replace(last, rcu=last.rcu + (pass_rcu if again.startswith("read the table") else followed)))
+    owners = sum(_owners(each, are_together=total <= PAGE) for each in lacks) * share
+    steps.append(replace(last, rcu=last.rcu + (pass_rcu + owners if again.startswith("read the table") else followed)))
     return MigrationPlan(tuple(found), tuple(steps), tuple(refused[:SHOWN]), is_exact)
 
 
 def _looked(
-    layout: BoundLayout, asked: Scan, field_changes: FieldChanges, refused: list[Refusal]
-) -> Plan[tuple[PageResponse, list[IncompleteItem]]]:
+    layout: BoundLayout, asked: Scan, field_changes: FieldChanges, one_sided: Sequence[str], refused: list[Refusal]
+) -> Plan[tuple[PageResponse, list[IncompleteItem], list[Stray]]]:
     page: PageResponse
     (page,) = yield (asked,)
-    return page, (yield from incomplete_items(layout, page.items, field_changes, refused))
+    strays = yield from strays_among(layout, page.items, one_sided, finish=False)
+    return page, (yield from incomplete_items(layout, page.items, field_changes, refused)), strays
+
+
+def _owners(lacking: IncompleteItem, *, are_together: bool) -> int:
+    """How often a pass reads an item because it meets satellites of it that were just written.
+
+    A page asks for an item once. Index copies are beside each other, and so in one page; claims are anywhere.
+    """
+    claims = sum(each.owner is not None for each in lacking.satellites)
+    if are_together:
+        return bool(lacking.satellites)
+    return claims + (claims < len(lacking.satellites))
 
 
 def _removals(layout: BoundLayout, items: Iterable[Item], changes: FieldChanges) -> Iterator[IncompleteItem]:
@@ -227,9 +247,17 @@ def _removals(layout: BoundLayout, items: Iterable[Item], changes: FieldChanges)
         if actions:
             beside = [*kind.indexed[1:], *kind.unique] if own.has_satellites(kind) else []
             there = [name for name in beside if any(each in item for each in _names(kind, name))]
-            copies = sum(name in kind.indexed for name in there)
-            removed = tuple(actions)
-            yield IncompleteItem(own, kind, own.key_of(item), item, removed, companions=len(there), rewritten=copies)
+            elements = len(own.element_keys(kind, item))
+            copies = sum(name in kind.indexed for name in there) + elements
+            yield IncompleteItem(
+                own,
+                kind,
+                own.key_of(item),
+                item,
+                tuple(actions),
+                companions=len(there) + elements,
+                rewritten=copies,
+            )
 
 
 def _names(kind: EntityType, name: str) -> tuple[str, ...]:
@@ -238,7 +266,7 @@ def _names(kind: EntityType, name: str) -> tuple[str, ...]:
 
 
 def _priced(
-    phase: Literal["migrate", "contract"], what: str, some: Sequence[IncompleteItem], share: float
+    phase: Literal["migrate", "contract"], what: str, some: Sequence[IncompleteItem | Stray], share: float
 ) -> MigrationStep:
     rcu, wcu = (sum(units) * share for units in ((each.rcu for each in some), (each.wcu for each in some)))
     return MigrationStep(phase, what, round(len(some) * share), rcu, wcu)
