@@ -36,11 +36,11 @@ def filled(where: str, servers: Stores, models: list[Any], layout: AdjacencyList
         g.drop_table()
 
 
-def stored(g: Graph, partition: str, sort: str) -> Item | None:
+def stored(g: Graph, *values: Any) -> Item | None:
     """The item with this key, as the store has it."""
     layout: Any = g._layout
     names = layout.start_names(None)
-    key = dict(zip(names, ({"S": partition}, {"S": sort}), strict=True))
+    key = dict(zip(names, map(encode, values), strict=True))
     (response,) = g._store.execute([Get(layout.table, key, consistent=True)])
     found: Item | None = response.item  # type: ignore[union-attr]
     return None if found is None else dict(found)

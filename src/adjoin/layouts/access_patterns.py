@@ -183,6 +183,8 @@ class AccessPattern:
     """The attributes that the index holds, if it does not hold all of them."""
     is_partial: bool
     """Whether items have to be read from the table, because the index does not hold all attributes of the class."""
+    is_completed: bool = False
+    """Whether DynamoDB adds to the entries of the index what it does not hold, as it does for a local index."""
 
     @property
     def number(self) -> ShardNumber | None:

@@ -26,8 +26,9 @@ class AccessPatterns:
         self._keys = keys
         self._by_model: dict[type[Any], tuple[AccessPattern, ...]] = {}
         everything: list[NodeKeys | EdgeKeys] = [*keys.nodes.values(), *keys.edges.values()]
+        indexes = [index for index in keys.indexes if index is not keys.overloaded]
         for kept in everything:
-            patterns = [self._table(kept), *(self._index(kept, index) for index in keys.texts.declared)]
+            patterns = [self._table(kept), *(self._index(kept, index) for index in indexes)]
             self._by_model[kept.kind.model] = tuple(pattern for pattern in patterns if pattern is not None)
 
     def of(self, kind: EntityType) -> tuple[AccessPattern, ...]:
@@ -67,7 +68,15 @@ class AccessPatterns:
             needed.add(DELETING)
         takes_any = any(each.takes_any for each in (kind, *(kept.kind.family if isinstance(kept, NodeKeys) else ())))
         is_partial = held is not None and (takes_any or not needed <= held)
-        return AccessPattern(kind, index.name, partition, sort, held, is_partial)
+        return AccessPattern(
+            kind,
+            index.name,
+            partition,
+            sort,
+            held,
+            is_partial=is_partial and not index.local,
+            is_completed=is_partial and index.local,
+        )
 
     def _of_family(self, kind: NodeType) -> set[str]:
         """The attributes of the other classes of a family, any of which an item may be, and what tells them apart."""

@@ -18,7 +18,7 @@ from adjoin.layouts.entity_keys import EdgeKeys, NodeKeys, rest_of
 from adjoin.layouts.key_values import spellings
 from adjoin.layouts.keys import SEPARATOR
 from adjoin.layouts.placeholders import is_number
-from adjoin.layouts.templates import DELETION_SORT_KEY, AdjacencyKeys
+from adjoin.layouts.templates import DELETION_SORT_KEY, AdjacencyKeys, last_key
 from adjoin.reserved import OWN, OWN_NAMES
 from adjoin.rules import Rules
 from adjoin.tables import TableDefinition
@@ -100,6 +100,9 @@ def _check_field_names(keys: AdjacencyKeys) -> None:
                     f"give it another alias"
                 )
             is_taken = stored in keys.attributes and not keys.texts.is_plain_field(kind, stored)
+            if isinstance(kind, EdgeType) and stored in keys.table.names:
+                # A field that only the keys of the table hold is in no attribute, so a key may have its name.
+                is_taken = name in keys.edges[kind.model].record.stored_names
             over = [index.name for index in keys.texts.declared if stored in index.keys]
             if over and stored not in keys.table.names and stored in keys.texts.templates[kind.model]:
                 raise InvalidModel(
@@ -180,7 +183,7 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
         if not edge.is_apart and node.kind not in edge.meets and node.sort.may_equal(edge.sort):
             raise InvalidModel(
                 f"the sort key {edge.sort} of {edge.kind.name} can be {node.sort}, the sort key of "
-                f"{node.kind.name} itself; change one of the templates"
+                f"{node.kind.name} itself; change one of the templates{_or_bound(node, edge)}"
             )
         for beside in nodes:
             if (
@@ -189,9 +192,12 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
                 and beside.partition.may_equal(edge.partition)
                 and beside.sort.may_equal(edge.sort)
             ):
+                where = f"{beside.sort}, the sort key of a {beside.kind.name} in the same partition"
+                if not beside.sort.pieces:
+                    where = f"{beside.partition}, the key of a {beside.kind.name}"
                 raise InvalidModel(
-                    f"the sort key {edge.sort} of {edge.kind.name} can be {beside.sort}, the sort key of a "
-                    f"{beside.kind.name} in the same partition; change one of the templates"
+                    f"{last_key(edge.partition, edge.sort, 'the')} of {edge.kind.name} can be {where}; change one of "
+                    f"the templates{_or_bound(beside, edge)}"
                 )
     for one_edge, other_edge in combinations(edges, 2):
         # Edges of one source are in one partition. Others are only if their partition keys can be the same.
@@ -199,9 +205,12 @@ def _check_collisions(keys: AdjacencyKeys) -> None:
         same_partition = are_at_source and one_edge.kind.source is other_edge.kind.source
         same_partition = same_partition or one_edge.partition.may_equal(other_edge.partition)
         if same_partition and one_edge.sort.may_equal(other_edge.sort):
+            where = f"{one_edge.sort} in the partition of a {one_edge.kind.source.name}"
+            if not one_edge.sort.pieces:
+                where = str(one_edge.partition)
             raise InvalidModel(
-                f"{one_edge.kind.name} and {other_edge.kind.name} can have the same key {one_edge.sort} in "
-                f"the partition of a {one_edge.kind.source.name}; add {{label}} to the edge template"
+                f"{one_edge.kind.name} and {other_edge.kind.name} can have the same key {where}; add {{label}} to the "
+                f"edge template"
             )
 
 
@@ -229,10 +238,11 @@ def _check_options(keys: AdjacencyKeys) -> None:
             )
 
 
-def _or_bound(one: NodeKeys, other: NodeKeys) -> str:
+def _or_bound(one: NodeKeys, other: NodeKeys | EdgeKeys) -> str:
     """The further remedy if one key is fixed, and the other is of a number or a moment that can be the one in it."""
     fixed, open = (one, other) if not one.sort.parts else (other, one)
-    numbers = [part for part in open.sort.parts if part.plain in _BOUNDS and part.is_id]
+    counted = [part for part in open.sort.parts if part.is_id or part.name in open.kind.key]
+    numbers = [part for part in counted if part.plain in _BOUNDS and "." not in part.name]
     if fixed.sort.parts or not numbers:
         return ""
     name, bound = numbers[-1].name, _BOUNDS[numbers[-1].plain or int]

@@ -91,8 +91,8 @@ def fitted(kind: EntityType, part: Part, *, is_exact: bool) -> Part:
     return replace(part, transform=transform(""))
 
 
-def bounded(kind: NodeType, part: Part) -> Part:
-    """A part of an id with the bounds of its field, if it is a whole number or a moment in UTC.
+def bounded(kind: EntityType, part: Part) -> Part:
+    """A part of an id, or a key field of an edge, with the bounds of its field: of a whole number or a moment in UTC.
 
     So the item "v0" can be beside the versions "v1", "v2" and so on: with `ge=1`, none of them has its key. In the same
     way, the item 0 can be beside the moments after 1970.
@@ -115,7 +115,7 @@ def bounded(kind: NodeType, part: Part) -> Part:
 
 
 _STEPS: dict[type, Any] = {int: 1, dt.datetime: dt.timedelta(microseconds=1)}
-"""The types of bounded parts of an id, and the least difference of two values."""
+"""The types of bounded parts, and the least difference of two values."""
 
 
 def _check_plain(kind: EntityType, part: Part, plain: type) -> None:

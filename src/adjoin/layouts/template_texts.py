@@ -417,7 +417,8 @@ class TemplateTexts:
                 return [replace(fitting, is_id=True)]
             case name if name in kind.attributes:
                 is_only = name in self.keys_of(kind).only_in_keys
-                return [fitted(kind, part, is_exact=is_only and self._holds_whole(kind, part))]
+                fitting = fitted(kind, part, is_exact=is_only and self._holds_whole(kind, part))
+                return [bounded(kind, fitting) if name in kind.key else fitting]
             case name if kind.source is not kind.target:
                 # {country} in an edge to Country is the country's id.
                 for side, end in (("source", kind.source), ("target", kind.target)):

@@ -268,7 +268,7 @@ class AdjacencyKeys(TemplateCompiler):
         missing = [name for name in kind.key if name not in in_keys]
         if missing := missing + [name for name in kind.key_parts if name not in names]:
             raise InvalidModel(
-                f"{kind.name} has the key field {missing[0]!r}, but {_last(partition, sort)} does not contain it; "
+                f"{kind.name} has the key field {missing[0]!r}, but {last_key(partition, sort)} does not contain it; "
                 f"add {{{missing[0]}}} to the template"
             )
         told = (partition.told | sort.told).union(*(each.told for each in compiled.values()))
@@ -322,7 +322,7 @@ class AdjacencyKeys(TemplateCompiler):
         """The attributes that tell an end of an edge which the table's keys do not have."""
         kind, parts = keys.kind, {*keys.end_parts(side)}
         are_both = side == "source" and bool(keys.sort.pieces)
-        where = f"the keys {keys.partition} and {keys.sort}" if are_both else _last(keys.partition, keys.sort, "the")
+        where = f"the keys {keys.partition} and {keys.sort}" if are_both else last_key(keys.partition, keys.sort, "the")
         if not (kind.key or kind.key_parts) or kind.symmetric:
             verb = "do" if are_both else "does"
             some = [part for part in keys.end_parts(side) if part in (*keys.partition.names, *keys.sort.names)]
@@ -375,6 +375,6 @@ def _meets(node: NodeKeys, source: NodeKeys, sort: Template) -> bool:
     return is_told and node.partition.may_equal(source.partition) and node.sort.may_equal(sort)
 
 
-def _last(partition: Template, sort: Template, whose: str = "its") -> str:
+def last_key(partition: Template, sort: Template, whose: str = "its") -> str:
     """The sort key, or the partition key of a table that has no sort key, for messages."""
     return f"{whose} sort key {sort}" if sort.pieces else f"{whose} partition key {partition}"

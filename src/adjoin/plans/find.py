@@ -159,7 +159,8 @@ def _fits(found: PatternConditions, parts: Sequence[Predicate], order: tuple[str
 def _rank(found: PatternConditions) -> tuple[bool, int, bool, bool, int, bool]:
     pattern = found.pattern
     narrow = found.equalities, found.has_range
-    return found.is_complete, *narrow, not pattern.is_partial, -len(found.partitions), pattern.index is None
+    holds_all = not pattern.is_partial and not pattern.is_completed
+    return found.is_complete, *narrow, holds_all, -len(found.partitions), pattern.index is None
 
 
 def _indexed_rank(found: IndexedSearch, parts: Sequence[Predicate]) -> tuple[int, bool]:

@@ -61,6 +61,8 @@ class KeySearch:
     sort_keys: tuple[str, ...]
     is_partial: bool = False
     """Whether the items have to be read from the table."""
+    is_completed: bool = False
+    """Whether DynamoDB adds what the index does not hold."""
     held: frozenset[str] | None = None
     """The attributes that the index holds, if not all."""
     filter: Condition | None = None
@@ -233,7 +235,7 @@ class KeySearch:
             if lacking - {DELETING} or (lacking and can_be_hidden):
                 return self
             names &= self.held
-        return self.with_(only=tuple(sorted(names)), is_partial=False)
+        return self.with_(only=tuple(sorted(names)), is_partial=False, is_completed=False)
 
     # --- page tokens ---------------------------------------------------------------------------
 
@@ -292,9 +294,18 @@ def index_search(layout: BoundLayout, name: str) -> KeySearch:
         known = [each.name for each in layout.definition.indexes]
         raise InvalidKey(unknown_field(f"the table {layout.table}", name, known, "index"))
     sort_keys = tuple(key.name for key in layout.sort_attributes(name))
-    is_partial, spread = index.projection.kind != "ALL", layout.spread(name)
+    lacks_some, spread = index.projection.kind != "ALL", layout.spread(name)
     partitions = WHOLE if spread is None else _first(spread)
-    return KeySearch(None, name, partitions, (), sort_keys, is_partial, spread=spread)
+    return KeySearch(
+        None,
+        name,
+        partitions,
+        (),
+        sort_keys,
+        is_partial=lacks_some and not index.local,
+        is_completed=lacks_some and index.local,
+        spread=spread,
+    )
 
 
 def _first(spread: ShardPartitions) -> tuple[Partition, ...]:
@@ -356,6 +367,7 @@ def key_search(
         found.sort,
         tuple(source.attribute for source in pattern.sort),
         pattern.is_partial,
+        pattern.is_completed,
         pattern.held,
         spread=found.spread,
         is_once=isinstance(kind, EdgeType) and kind.symmetric and not layout.differs_at_ends(kind, fields),

@@ -131,7 +131,8 @@ class KeyReading:
         if self.asked.question is not None:
             read = self.asked.question.sending(layout).some_decoder(layout)
         keys_only, once = self.asked.only is not None, self.asked.is_once
-        is_of_index = self.asked.held is not None and not self.asked.is_partial and not kind.takes_any
+        is_whole = self.asked.held is None or self.asked.is_partial or self.asked.is_completed
+        is_of_index = not is_whole and not kind.takes_any
 
         def decode(item: Item) -> Any:
             # An index copy has the fields of its entity, and so it is in an index over fields too. The index may also
@@ -259,6 +260,7 @@ class KeyReading:
                 limit=limit,
                 start=stream.start,
                 consistent=asked.consistent,
+                whole=asked.is_completed,
             )
         first, *further = stream.partition
         # All conditions on the sort key but the last are equalities.
@@ -276,7 +278,8 @@ class KeyReading:
             stream.start,
             asked.forward,
             asked.consistent,
-            equal=(*further, *equal),
+            asked.is_completed,
+            (*further, *equal),
         )
 
     def complete(self, limit: int | None) -> Plan[None]:
