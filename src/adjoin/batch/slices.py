@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 import ibis.expr.types as ir
+from orjson import loads
 
 from adjoin.batch.engines import Engine, Source
 from adjoin.batch.keys import escaped, matches, node_template
@@ -37,6 +38,8 @@ def tenant_slices(engine: Engine, source: Source, layout: BoundLayout) -> Iterat
         try:
             for row in engine.fetch(engine.stage(_of_tenants(engine, source, layout))):
                 tenant = row["w0"].removeprefix(layout.tenant_lead).partition("#")[0]
+                if row["may_be_beside"] and layout.tenant_in(loads(row["w1"])) is None:
+                    continue
                 if is_tenant(tenant):
                     files.add(tenant, row["w1"])
         finally:
@@ -63,10 +66,10 @@ def _of_tenants(engine: Engine, source: Source, layout: BoundLayout) -> ir.Table
         return key.endswith(OWN) & is_node(key.re_extract(rf"\A((?s:.*)){OWN}\z", 1))
 
     # A key can be both the node "=" of a tenant and an item beside a node without a tenant. Only the sort key
-    # distinguishes them, so such an item goes to both.
+    # distinguishes them.
     kept = (rest.startswith(OWN) | is_beside(rest)) & ~is_beside(own)
     is_of_one = own.re_search(prefix) & ~is_node(own) & (is_node(rest) | kept)
-    return rows.filter(is_of_one.fill_null(False))
+    return rows.mutate(may_be_beside=is_beside(own)).filter(is_of_one.fill_null(False))
 
 
 @dataclass
