@@ -138,19 +138,15 @@ def are_plain(items: Sequence[Any]) -> bool:
     """
     try:
         for item in items:
-            if type(item) is not dict:
-                return False
             for attribute in item.values():
-                value = attribute.get("S")
-                if value is None:
-                    value = attribute["N"]
-                    if type(value) is not str or len(value) >= _LONG_NUMBER or not _plain_number(value):
-                        return False
-                elif type(value) is not str:
+                # Fails unless there is exactly one type.
+                (tag,) = attribute
+                value = attribute[tag]
+                if type(value) is not str:
                     return False
-                if len(attribute) != 1:
+                if tag != "S" and (tag != "N" or len(value) >= _LONG_NUMBER or not _plain_number(value)):
                     return False
-    except (AttributeError, KeyError, TypeError):
+    except (AttributeError, TypeError, ValueError):
         return False
     return True
 

@@ -7,8 +7,9 @@ recognized by the methods that `adjoin.model` declares for type checkers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from adjoin.dataclass import dataclass
 
 NodeT = TypeVar("NodeT", covariant=True)
 

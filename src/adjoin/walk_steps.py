@@ -42,7 +42,6 @@ from adjoin.plans.walk import (
     What,
     average,
     extreme,
-    greatest,
     total,
 )
 from adjoin.plans.walk_results import Completeness, GroupCount, PartialResult, WalkResult, complete
@@ -330,8 +329,8 @@ class Steps:
         part = self._part("top", field, on)
         whole_number("number", number)
         walking = self._walking()
-        entities = yield from walking.entities(part)
-        return WalkResult(greatest(entities, field, number), Completeness.of(walking.adjacency))
+        found = yield from walking.top(field, part, number)
+        return WalkResult(found, Completeness.of(walking.adjacency))
 
     def _part(self, verb: str, field: str, on: str | None) -> About:
         if self._most is not None:

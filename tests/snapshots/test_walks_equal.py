@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjoin import Graph
+from adjoin import Edge, Graph
 from tests.maintenance.simulation import examples
 from tests.snapshots.graphs import (
     EDGES,
@@ -27,6 +27,7 @@ from tests.snapshots.graphs import (
     Knows,
     Met,
     Person,
+    Thing,
     answers,
     applied,
     changes,
@@ -37,6 +38,7 @@ from tests.snapshots.graphs import (
     people,
     told,
 )
+from tests.walks.graphs import LAYOUTS
 
 
 def assert_same(graph: Graph, snapshot: Any, ids: list[str], names: list[str]) -> None:
@@ -111,6 +113,46 @@ def test_changes_may_be_applied_again(layout: str, items: list[Any], history: li
         snapshot._following.position = before
         snapshot.follow(once=True)
         assert_same(graph, snapshot, IDS[:3], ["two steps", "to things and back", "both ways"])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_pages_need_no_field_that_is_not_held(layout: str, tmp_path: Path) -> None:
+    class Role(Edge[Person, Thing], key=("name", "year")):
+        name: str
+        year: int
+
+    roles = [
+        Role(source="a", target=target, name=name, year=year)
+        for target in (8, 9)
+        for name in ("author", "b#", "ä")
+        for year in (1, 2)
+    ]
+    with Graph(":memory:", [Person, Thing, Role], LAYOUTS[layout]) as graph:
+        graph.put_many([Person(id="a"), Thing(id=8), Thing(id=9), *roles])
+        graph.snapshot([Role]).save(tmp_path / "roles")
+        snapshot = graph.open_snapshot(tmp_path / "roles")
+        walk = snapshot.walk(Person.ref("a")).out(Role)
+        for what in ("refs", "edges", "paths"):
+            page = getattr(walk, what)().page(limit=5)
+            rest = getattr(walk, what)().page(after=page.next)
+            assert [*page, *rest] == [*getattr(walk, what)()]
+            assert (len(page), len(rest)) == (5, 7)
+        page = walk.refs().page(limit=5)
+        # The page ends with the fifth edge, which has others between the same nodes before and behind it.
+        graph.delete(roles[0])
+        snapshot.follow(once=True)
+        assert [*page, *walk.refs().page(after=page.next)] == [*map(Thing.ref, [8] * 6 + [9] * 6)]
+
+
+def test_the_edges_of_a_top_are_different() -> None:
+    edges = [Knows(source="a", target="b", weight=5), Knows(source="b", target="a", weight=4)]
+    friends = [Friend(source="a", target="b", weight=7), Friend(source="b", target="B", weight=6)]
+    with opened("adjacency list", [Person(id=id) for id in "abB"] + edges + friends) as graph:
+        for each in (graph, graph.snapshot(EDGES, FIELDS)):
+            again = each.walk(Person.ref("a")).repeat(Knows, max=4)
+            assert [edge.weight for edge in again.top("weight", 3)] == [5, 4]
+            from_both_ends = each.walk(Person.ref("a")).both(Knows, Friend).both(Knows, Friend)
+            assert [edge.weight for edge in from_both_ends.top("weight", 9)] == [7, 6, 5, 4]
 
 
 VIA: list[Any] = [Knows, Met, Friend]

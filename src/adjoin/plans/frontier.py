@@ -342,6 +342,18 @@ class Adjacency:
         kind = self.layout.schema.node(type(entity))
         return all(holds(kind, each, entity) for each in predicates)
 
+    def own_key(self, edge: Any) -> list[Any]:
+        """What tells an edge from others between the same nodes, or a child from others of its parent."""
+        return [getattr(edge, name) for name in type(edge).__declaration__.key]
+
+    def identity(self, edge: Any) -> Any:
+        """What tells an edge, or a child that was found as one, from all others, from whichever end it was read."""
+        if not isinstance(edge, Edge):
+            return type(edge), node_id(edge)
+        ends: Any = (edge.source, edge.target)
+        is_symmetric = self.layout.schema.edge(type(edge)).symmetric
+        return type(edge), frozenset(ends) if is_symmetric else ends, *self.own_key(edge)
+
     def is_edge(self, edge: Any, predicates: Iterable[Predicate]) -> bool:
         """Whether the predicates hold for an edge, or for a child that was found as one."""
         schema = self.layout.schema

@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from hashlib import blake2b
-from itertools import islice, repeat
+from itertools import islice, repeat, starmap
 from typing import Any, Literal, TypeAlias
 
 from adjoin.dataclass import dataclass
 from adjoin.errors import InvalidCursor, InvalidValue
 from adjoin.fields import Predicate
 from adjoin.layouts.indexed_fields import is_rehearsed
+from adjoin.model import Ref
 from adjoin.plans.frontier import About, Adjacency, NodeKey, Stride, ref_of, sorted_by
 from adjoin.plans.walk_results import Completeness, GroupCount, Trail, WalkResult, complete, path_of
 from adjoin.requests import Plan
@@ -306,7 +307,7 @@ class Walking:
             yield from self.adjacency.read(keys)
             ends = {key: node for key in keys if (node := self.adjacency.nodes.get(key)) is not None}
         else:
-            ends = {key: ref_of(key) for key in keys}
+            ends = dict(zip(keys, starmap(Ref, keys), strict=True))
         return [end for key, _, _, count in level.visits if key in ends for end in repeat(ends[key], count)]
 
     def page(
@@ -331,7 +332,7 @@ class Walking:
             some = found[:missing]
             results += yield from self.finished(what, some)
             at += len(some)
-            ends = [*ends, *map(_text, some[-_REMEMBERED:])][-_REMEMBERED:]
+            ends = [*ends, *map(self._text, some[-_REMEMBERED:])][-_REMEMBERED:]
             if missing is None or len(found) <= missing:
                 return results, None, ""
             if len(results) == limit:
@@ -343,9 +344,9 @@ class Walking:
             return 0
         ends = last.split(" ")
         before = next(islice(self.found(what, level), given - 1, given), None)
-        if before is not None and _text(before) == ends[-1]:
+        if before is not None and self._text(before) == ends[-1]:
             return given
-        places = {_text(trail): place for place, trail in enumerate(self.found(what, level))}
+        places = {self._text(trail): place for place, trail in enumerate(self.found(what, level))}
         for end in reversed(ends):
             if end in places:
                 return places[end] + 1
@@ -353,6 +354,13 @@ class Walking:
             "the last results before this page no longer exist, so it is not known where it begins; start again from "
             "the first page"
         )
+
+    def _text(self, trail: Trail) -> str:
+        """A short text for a result in a page token, made of what names its nodes and edges."""
+        nodes, edges = trail
+        ends = [(model.__name__, id) for model, id in nodes]
+        keys = [self.adjacency.own_key(edge) for edge in edges if edge is not None]
+        return blake2b(repr((ends, keys)).encode(), digest_size=8).hexdigest()
 
     # --- numbers -------------------------------------------------------------------------------
 
@@ -387,6 +395,17 @@ class Walking:
         nodes = ((adjacency.nodes.get(key), reach.count) for key, reach in level.reaches.items())
         return [(node, count) for node, count in nodes if node is not None]
 
+    def top(self, field: str, part: About, number: int) -> Plan[list[Any]]:
+        """The last nodes or edges with the greatest values of a field, each once."""
+        entities = yield from self.entities(part)
+        if part == "nodes":
+            return greatest((node for node, _ in entities), field, number)
+        # A walk comes to the same edge at several depths, and from both of its ends.
+        edges: dict[Any, Any] = {}
+        for edge, _ in entities:
+            edges.setdefault(self.adjacency.identity(edge), edge)
+        return greatest(edges.values(), field, number)
+
 
 def _is_about_edges(step: WalkStep) -> bool:
     """Whether a step needs the fields of edges that were read. DynamoDB filters edges before it sends them."""
@@ -394,14 +413,6 @@ def _is_about_edges(step: WalkStep) -> bool:
         return step.part == "edges"
     order = None if isinstance(step, Distinct) else (step.stride if isinstance(step, Repeat) else step).order
     return order is not None and order.part == "edges"
-
-
-def _text(trail: Trail) -> str:
-    """A short text for a result in a page token, made of what names its nodes and edges."""
-    nodes, edges = trail
-    ends = [(model.__name__, id) for model, id in nodes]
-    keys = [[getattr(edge, name) for name in type(edge).__declaration__.key] for edge in edges if edge is not None]
-    return blake2b(repr((ends, keys)).encode(), digest_size=8).hexdigest()
 
 
 # --- numbers of fields -------------------------------------------------------------------------
@@ -430,7 +441,7 @@ def extreme(values: Iterable[tuple[Any, int]], *, least: bool) -> Any:
         raise InvalidValue(f"the values of the field cannot be compared: {error}; name another field") from None
 
 
-def greatest(entities: Iterable[tuple[Any, int]], field: str, number: int) -> list[Any]:
-    """The entities with the greatest values of a field, each once."""
-    pairs = [(getattr(entity, field, None), entity) for entity, _ in entities]
+def greatest(entities: Iterable[Any], field: str, number: int) -> list[Any]:
+    """The entities with the greatest values of a field."""
+    pairs = [(getattr(entity, field, None), entity) for entity in entities]
     return sorted_by([pair for pair in pairs if pair[0] is not None], is_reversed=True)[:number]

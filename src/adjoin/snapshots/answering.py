@@ -61,6 +61,15 @@ class HeldNode:
             raise not_held(kind, name, [each for number, each in self._nodes.columns if number == self.class_number])
         raise AttributeError(f"{kind.name} has no field {name!r}")
 
+    @property
+    def identity(self) -> Any:
+        return self.ref
+
+    @property
+    def own_key(self) -> list[Any]:
+        """What tells a child from others of its parent."""
+        return [getattr(self, name) for name in self.kind.model.__declaration__.key]
+
     def is_child_of(self, other: Any) -> bool:
         """Whether another node is the parent of this one."""
         kind, ref = self.kind, other.ref
@@ -103,6 +112,19 @@ class HeldEdge:
         if name in self.kind.fields:
             raise not_held(self.kind, name, columns)
         raise AttributeError(f"{self.kind.name} has no field {name!r}")
+
+    @property
+    def own_key(self) -> list[Any]:
+        """What tells it from other edges between the same nodes: its key fields, or its sort key if one is not held."""
+        names, columns = self.kind.model.__declaration__.key, self._relation.columns
+        if all(name in columns for name in names):
+            return [columns[name][self._number] for name in names]
+        return [self._relation.sort_text(self._number)]
+
+    @property
+    def identity(self) -> Any:
+        ends: Any = (self._source, self._target)
+        return self.kind.model, frozenset(ends) if self.kind.symmetric else ends, *self.own_key
 
     def _same(self) -> tuple[Any, ...]:
         return self._relation.name, self._number, self._source, self._target
@@ -197,13 +219,12 @@ def _told(kind: EntityType) -> tuple[str, ...]:
 
 
 def _node_class(kind: NodeType, number: int) -> type[HeldNode]:
-    # A child stands for the edge from its parent; page tokens name edges by the key fields that their class declares.
     known = {"kind": kind, "class_number": number, "model_fields": kind.model.model_fields, "__slots__": ()}
-    return type(kind.name, (HeldNode,), {**known, "__declaration__": kind.model.__declaration__})
+    return type(kind.name, (HeldNode,), known)
 
 
 def _edge_class(kind: EdgeType) -> type[HeldEdge]:
-    return type(kind.name, (HeldEdge,), {"kind": kind, "__declaration__": kind.model.__declaration__, "__slots__": ()})
+    return type(kind.name, (HeldEdge,), {"kind": kind, "__slots__": ()})
 
 
 class _Found(dict[NodeKey, Any]):
@@ -265,6 +286,13 @@ class HeldAdjacency(Adjacency):
     def is_one(self, node: NodeKey, predicates: Iterable[Predicate]) -> bool:
         entity = self.nodes.get(node)
         return entity is not None and all(holds(entity.kind, each, entity) for each in predicates)
+
+    def own_key(self, edge: Any) -> list[Any]:
+        found: list[Any] = edge.own_key
+        return found
+
+    def identity(self, edge: Any) -> Any:
+        return edge.identity
 
     def is_edge(self, edge: Any, predicates: Iterable[Predicate]) -> bool:
         return all(holds(edge.kind, each, edge) for each in predicates)

@@ -227,6 +227,11 @@ class Relation:
     def side(self, direction: str) -> Side:
         return self.out if direction == "out" else self.into
 
+    def sort_text(self, edge: int) -> bytes:
+        """The sort key of an edge, if it has one of its own; without one, its ends tell it from all others."""
+        texts = next((side.texts for side in self._sides() if side.texts is not None), None)
+        return b"" if texts is None else texts[edge]
+
     def _sides(self) -> tuple[Side, ...]:
         return (self.out,) if self.into is self.out else (self.out, self.into)
 

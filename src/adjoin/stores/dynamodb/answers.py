@@ -376,8 +376,9 @@ def check_has(keys: Iterable[KeyAttribute], item: Payload, at: str) -> None:
 
 def check_all_have(keys: Iterable[KeyAttribute], items: Sequence[Payload]) -> None:
     """Checks that all items of a page have their table's keys."""
+    wanted = [(key.name, key.type) for key in keys]
     try:
-        if all(key.type in item[key.name] for key in keys for item in items):
+        if not [item for name, type in wanted for item in items if type not in item[name]]:
             return
     except KeyError:
         pass
