@@ -65,7 +65,7 @@ function NodeDetails({ answer }: { answer: NodeAnswer }) {
         <h2>
           <bdi>{node.title}</bdi>
         </h2>
-        {node.missing && <p class="warning">This node does not exist. An edge names it.</p>}
+        {node.missing && <p class="warning">This node does not exist, but an edge leads to it.</p>}
       </header>
       <Fields name={node.class} values={node.fields} />
       <Keys keys={answer.key} />
@@ -193,7 +193,7 @@ function Recommend({ node }: { node: NodeInfo }) {
               </small>
             </li>
           ))}
-          {found.recommendations.length === 0 && <li class="none">Nothing is in common with it.</li>}
+          {found.recommendations.length === 0 && <li class="none">No other node has anything in common with it.</li>}
           {found.partial && <li class="none">Not everything was read; it would take too many requests.</li>}
         </ol>
       )}

@@ -126,7 +126,7 @@ def _query(page: Any) -> None:
 
 def _design(page: Any) -> None:
     for code, steps in (("g.get(Student, id)", 10), ("g.out(student, Enrollment)", 9), ("g.put(Enrollment(…))", 5)):
-        page.focus(f"[aria-label='Calls a second of {code}']")
+        page.focus(f"[aria-label='Calls per second of {code}']")
         for _ in range(steps):
             page.keyboard.press("ArrowRight")
     page.evaluate("document.activeElement.blur()")

@@ -230,7 +230,7 @@ def test_the_design_and_what_a_load_costs(browser: Any, tmp_path: Path) -> None:
         page.open("design")
         page.page.locator(".keys-table code", has_text="PLACED#INVOICE#{target.id}").wait_for()
         before = page.page.inner_text(".total")
-        slider = page.page.locator("[aria-label='Calls a second of g.get(Customer, id)']")
+        slider = page.page.locator("[aria-label='Calls per second of g.get(Customer, id)']")
         slider.focus()
         for _ in range(10):
             page.page.keyboard.press("ArrowRight")

@@ -43,7 +43,7 @@ interface Kept {
 }
 
 const MONTH = 30 * 24 * 3600;
-/** Calls a second by the position of a slider: nothing, and then from 0.1 to 10,000. */
+/** Calls per second by the position of a slider: nothing, and then from 0.1 to 10,000. */
 const RATES = [0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
 const load = new Cell<Record<string, number>>({});
 
@@ -194,12 +194,12 @@ function Costs({ found }: { found: Design }) {
       <div class="panel-head">
         <h2>Access patterns, and what a load costs</h2>
         <output class="total" aria-live="polite">
-          {dollars(sum)} <small>a month</small>
+          {dollars(sum)} <small>per month</small>
         </output>
       </div>
       <p class="hint">
         On demand in {found.prices.region}, prices of {found.prices.as_of}. {count(found.items, "item")} and{" "}
-        {bytes(found.bytes)} cost {dollars(storage)} a month to store.
+        {bytes(found.bytes)} cost {dollars(storage)} per month to store.
         {found.without.length > 0 && ` No item of ${found.without.join(", ")} was found to try.`}
       </p>
       <label class="slider">
@@ -221,7 +221,7 @@ function Costs({ found }: { found: Design }) {
               <th scope="col">Index</th>
               <th scope="col">Key condition</th>
               <th scope="col">A call</th>
-              <th scope="col">Calls a second</th>
+              <th scope="col">Calls per second</th>
               <th scope="col">A month</th>
             </tr>
           </thead>
@@ -249,10 +249,10 @@ function Costs({ found }: { found: Design }) {
                         ? `${units(each.wcu + each.kept)} WCU`
                         : `${units(readUnits(each, results, size(each.class)))} RCU`}
                     </td>
-                    <td class="rate" data-label="Calls a second">
+                    <td class="rate" data-label="Calls per second">
                       <input
                         type="range"
-                        aria-label={`Calls a second of ${each.code}`}
+                        aria-label={`Calls per second of ${each.code}`}
                         aria-valuetext={String(rate(each))}
                         min={0}
                         max={RATES.length - 1}
