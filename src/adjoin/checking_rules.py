@@ -82,6 +82,7 @@ def _check_aggregate(rule: Rule, last: Rule) -> None:
             raise InvalidModel(
                 f"{owner} is a sum of {_shown(last, value)}, which is {added.__name__}; name a field of a number"
             )
+    # DynamoDB adds to numbers only, so a count or a sum cannot be stored as text.
     if not rule.is_ranked and name in kind.formats:
         raise InvalidModel(f"{owner} is counted or added up, which needs a stored number; remove Stored(…)")
     for term in read:
@@ -198,6 +199,7 @@ def _check_summary(rule: SummaryRule) -> None:
 
 def _fits(given: type, held: type) -> bool:
     if given in NUMBERS and held in NUMBERS:
+        # An int cannot hold fractions; a float and a Decimal hold any number.
         return held is not int or given is int
     return (given in NUMBERS) == (held in NUMBERS) and (given is bool) == (held is bool)
 
@@ -251,6 +253,7 @@ def _check_cycles(rules: Rules) -> None:
 def _read_far(rule: Rule) -> Iterator[str]:
     """Yields the attributes of far nodes that a rule reads, except the one that a recursive rule continues from."""
     far: NodeType = rule.hop.far
+    # A recursive rule reads itself at far nodes. That cycle is meant, and edges that would close one are set aside.
     terms = rule.terms[:1] if rule.is_recursive else rule.terms
     for term in (*terms, rule.by):
         if term is not None and term.at == "far" and term.attribute is not None:

@@ -200,6 +200,7 @@ class DateFormat(Format):
         try:
             if self.finest in _STEPS:
                 return low + _STEPS[self.finest]
+            # Months and years have no fixed length, so they are counted instead of added.
             months = low.year * 12 + low.month - 1 + (12 if self.finest == "year" else 1)
             return low.replace(year=months // 12, month=months % 12 + 1)
         except (OverflowError, ValueError):
@@ -282,6 +283,7 @@ class EpochFormat(Format):
 
     def value(self, text: str) -> Any:
         unit, digits = EPOCHS[self.name]
+        # At most 18 digits, so that a text cannot make Python compute a huge number.
         if re.fullmatch(r"0|-?[1-9][0-9]{,17}" if self.tag == "N" else rf"[1-9][0-9]{{{digits - 1}}}", text) is None:
             raise self._wrong(text)
         try:
@@ -350,6 +352,7 @@ class NumberFormat(Format):
     def value(self, text: str) -> Any:
         try:
             found = int(text) if self.plain is int else Decimal(text)
+            # There must be one spelling of each value, so that keys with equal values are equal.
             if math.isfinite(found) and self.text(found) == text:
                 return found
         except (ValueError, ArithmeticError, InvalidValue):

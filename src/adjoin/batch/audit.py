@@ -250,6 +250,7 @@ class _Auditor:
         self.job = Job(engine, source, layout, rules, extra=every, keys=keys)
 
     def findings(self) -> Iterator[Finding]:
+        # Their stored values belong to former declarations, so comparing them would report every node.
         for name in fields(self._rules.standing.awaited):
             finding = Finding("declaration", name)
             finding.add(reason="its declaration changed since it was counted; run rebuild")
@@ -320,6 +321,7 @@ class _Auditor:
             if self._run is not None and kind in self._repair:
                 streams.append(suspects(self._layout, f"{kind} {name}", noted))
             else:
+                # The finding counts what it passes on, so it is read to its end also if nothing is repaired.
                 for _ in noted:
                     pass
         if self._run is not None and streams:
@@ -372,6 +374,7 @@ class _Auditor:
                 continue
             try:
                 finding.repaired += self._run(self._freshened(finding, rule.edge.whole, stale))
+            # One edge may be what fails. Alone, each is repaired or gets its own reason.
             except HELD_UP:
                 for one in stale:
                     self._mend(finding, self._freshened(finding, rule.edge.whole, [one]), **one[0])
@@ -428,6 +431,7 @@ class _Auditor:
         edges = self.job.tables.table(kind)
         parts = key_parts(self._layout, kind, edges.sk)
         halves: ir.Table = self._engine.stage(edges.select("source", "target", "pk", "sk", **parts))
+        # An edge from a node to itself is stored once, so it has no other half.
         return halves.filter(halves.source != halves.target) if kind.source is kind.target else halves, [*parts]
 
     def _one_sided_of(self, finding: Finding, kind: EdgeType) -> None:

@@ -170,6 +170,7 @@ def _place_of(folder: str, entry: dict[str, Any], summary: dict[str, Any]) -> st
     """The name of a data file. It is beside the manifests, even if the export was moved."""
     key = str(entry["dataFileS3Key"])
     name = key.rpartition("/")[2]
+    # The manifests of an export in S3 may have been copied to another place without the data.
     if is_remote(folder) and summary.get("s3Bucket") and not folder.endswith(key.rpartition("/data/")[0]):
         return f"{folder.partition('://')[0]}://{summary['s3Bucket']}/{key}"
     return f"{folder}/data/{name}"
@@ -228,6 +229,7 @@ def write_export(
     (place / "_started").touch()
     entries: list[dict[str, Any]] = []
     count = size = 0
+    # The name tells nothing about the content, as with the service, so a second export never replaces a file.
     for lines in _files(pieces, items_a_file):
         name = f"{secrets.token_hex(13)}.json.gz"
         written, digest, raw = _write_file(place / "data" / name, lines, count, progress)

@@ -91,6 +91,7 @@ def tried(
         except (AdjoinError, ValidationError) as error:
             found.failed.append((item, wanted, str(error)))
             continue
+        # Reading is not enough: a put of what was read must leave the item as it is.
         if (wanted and name != wanted) or not _is_same(item, written):
             names = {each for each in item.keys() | written.keys() if item.get(each) != written.get(each)}
             found.changed.setdefault(name, Counter()).update(names)

@@ -218,6 +218,8 @@ class Drafting:
         left = {*self._keys, self.grouping.type_attribute, *templated, *draft.left_out}
         left |= {name for column in draft.columns for name in column.attributes}
         names = [name for name in counts if name not in left and not name.startswith(ATTRIBUTE)]
+        # Beyond this, a class would be hard to read. The most frequent attributes become fields, the others stay
+        # unexplained.
         if len(names) > MOST_FIELDS:
             names = [name for name, _ in counts.most_common() if name in names][:MOST_FIELDS]
         taken = {column.name for column in draft.columns} | {"id"}
@@ -234,6 +236,7 @@ class Drafting:
         values = [item[attribute] for item in draft.group.items if attribute in item]
         is_optional, may_be_null = count < len(draft.group.items), any("NULL" in value for value in values)
         hint = self.hint(draft, attribute)
+        # A field has one way to be None: absent, or null. If both occur, no field writes all items as they are.
         if hint is None or hint.tag == "NULL" or (is_optional and may_be_null):
             return None
         comment = "the table's time to live" if attribute == self.definition.ttl else ""

@@ -90,6 +90,7 @@ class Matching:
         if whole is not None:
             return self._sparse([whole], rows)
         splits = [self._splitter.split(text, name) for text in texts]
+        # One template has the same separators in every key.
         if len({split.separators for split in splits}) > 1:
             return None
         parts: KeyPieces = []
@@ -110,6 +111,7 @@ class Matching:
 
     def _whole(self, texts: list[str], rows: list[int]) -> KeyPiece | None:
         """A column or an attribute that is the whole key, though it may have separators in it."""
+        # The same text in all items may be a constant as well as a value, so it is split first.
         if len({*texts}) == 1 and len(texts) > 1:
             return None
         for number, column in enumerate(self._group.columns):

@@ -126,6 +126,7 @@ def spellings(plain: type[Enum]) -> Iterator[tuple[Enum, str]]:
 
 def check_length(text: str, limit: int, what: str, remedy: str) -> None:
     """Raises if UTF-8 cannot encode a key, or if the key has more than `limit` bytes."""
+    # Nearly all keys are short and plain, and need not be encoded to be measured.
     if len(text) <= limit // 4 and text.isascii():
         return
     try:
@@ -164,6 +165,7 @@ def sortable_text(value: Any) -> str:
         return "o"
     text = _int_text(value) if type(value) is int else canonical_number(Decimal(value))
     whole, _, fraction = text.lstrip("-").partition(".")
+    # Zeros at either end are in the power already, so that each number has one spelling.
     mantissa = (whole + fraction).strip("0")
     if len(mantissa) > MAX_DIGITS:
         raise InvalidKey(f"{value} has more than {MAX_DIGITS} significant digits; round it")

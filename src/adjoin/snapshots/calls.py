@@ -78,6 +78,7 @@ def taken(taking: Taking, is_async: bool) -> Any:
     held = held_of(layout, taking.edges, taking.fields)
     for kind in (*held.nodes, *held.relations):
         taking.run(_checked(layout, kind))
+    # The position is noted before the first item is read, so that `follow` applies what changes meanwhile.
     export = _export(taking)
     position, since, table_id = _position(taking) if export is None else (None, export.at or UNKNOWN_TIME, "")
     marked: list[Item] = []

@@ -76,6 +76,7 @@ class HeldColumn:
             return
         if self.plain is Decimal:
             place = value.as_tuple().exponent
+            # The value has more places than any before it, so the whole column gets as many.
             if isinstance(place, int) and -place > self.scale:
                 self._rescale(-place)
         self._value_view[number] = self.number(value)

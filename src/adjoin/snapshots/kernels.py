@@ -138,6 +138,7 @@ def next_level(
                 other = far[at]
                 if other == near and loops[lane]:
                     continue
+                # Compiled numbers have 64 bits, and would wrap without a sign of it.
                 if total > MOST_PATHS - count:
                     return end, -1
                 total += count
@@ -237,6 +238,7 @@ def triangles_at(starts: Any, neighbours: Any, counts: Any) -> None:
     for a in range(len(starts) - 1):
         for at in range(starts[a], starts[a + 1]):
             b = neighbours[at]
+            # Only upwards, so that each triangle is found from its least node, and once.
             if b <= a:
                 continue
             one, other = at + 1, starts[b]

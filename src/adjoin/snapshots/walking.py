@@ -69,6 +69,7 @@ class HeldWalk(Walk[Any, Any]):
         walk = super()._along(direction, models, verb)
         stride = walk._steps[-1]
         assert isinstance(stride, Stride)
+        # Refused here, where the step is written, and not when a result is asked for.
         for lane in stride.lanes:
             self._held.graph.relation(lane.kind)
         return walk
@@ -124,6 +125,7 @@ class HeldWalk(Walk[Any, Any]):
             return None
         ref = self._held.graph.nodes.ref
         try:
+            # After `distinct`, each node comes once, so the edges that led to it need not be looked at again.
             if isinstance(route.steps[-1], Distinct):
                 return WalkResult(map(ref, levels.frontier(route).nodes.tolist()), COMPLETE)
             visits = levels.visits(route)

@@ -79,6 +79,7 @@ def _is_counted(layout: BoundLayout, group: RuleGroup, item: Item) -> bool:
     try:
         return counts(layout, ref_to(layout, group, item))
     except AdjoinError:
+        # What cannot be told is counted, so that the cost is not too low.
         return True
 
 

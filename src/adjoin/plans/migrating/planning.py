@@ -154,6 +154,7 @@ def planned(
     (described,) = yield (DescribeTable(layout.table),)
     recorded = yield from read_record(layout)
     found = [] if recorded is None else differences_of(layout, recorded)
+    # Without a record, nobody knows what items lack, so they have to be looked at.
     is_recorded_due = recorded is None or any(lacking(layout.forms(), recorded).values())
     is_due = is_recorded_due or bool(field_changes) or removes
     steps = [MigrationStep("expand", f"add the index {name!r} with create_table() or migrate()") for name in absent]

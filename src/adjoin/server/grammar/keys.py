@@ -91,6 +91,7 @@ class KeyConditions:
         tests = {key: self._test(key, index.name, required=False) for key in index.keys}
         given = {key: test for key, test in tests.items() if test is not None}
         sorts = [key for key in index.sorts if key in given]
+        # All attributes but the last one of the sort key have "=", so they narrow as the partition key does.
         last = given.pop(sorts[-1]) if sorts else None
         first, *others = [(key.name, test.operands[0]) for key, test in given.items()]
         return first, None if last is None else _sort_condition(sorts[-1], last), tuple(others)
@@ -164,6 +165,7 @@ class KeyExpression:
                 operator, terms = "BEGINS_WITH", node.arguments
                 _require_leading(terms[0], node.function)
         name, values = self._sides(terms)
+        # The value may stand first, as in ":v < price", which is "price > :v".
         if not isinstance(terms[0], DocumentPath):
             operator = _TURNED[operator]
         return name, KeyTest(operator, values)

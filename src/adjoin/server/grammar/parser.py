@@ -60,6 +60,7 @@ def _tokens_of(text: str) -> list[ExpressionToken]:
         kind, part = str(match.lastgroup), match.group()
         if kind == "mark":
             kind = part
+        # DynamoDB takes keywords in any case, such as "and", but names of functions only as they are.
         elif kind == "word" and (upper := part.upper()) in _KEYWORDS:
             kind = upper
         found.append(ExpressionToken(kind, part, match.start(), match.end()))
@@ -253,6 +254,8 @@ class _Parser:
         while True:
             node: Any = self._start()
             grouped = False
+            # A construct that ends may end those around it as well. A stack of our own, because a client could nest
+            # deeper than Python may recurse.
             while (complete := self.stack[-1].take(self, node, grouped)) is not None:
                 self.stack.pop()
                 node, grouped = complete
@@ -442,6 +445,7 @@ class _Group:
         return _Group(closes=True)
 
     def take(self, parser: _Parser, node: Any, grouped: bool) -> tuple[Any, bool] | None:
+        # Only what stands alone in parentheses can have parentheses too many.
         alone = not (self._either or self._both or self.negations)
         if isinstance(node, DocumentPath | Literal | ParsedCall):
             if self._compare(parser, node):

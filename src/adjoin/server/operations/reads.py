@@ -220,6 +220,7 @@ def _query(parameters: Parameters, tables: TableLookup) -> Query:
     if common["projection"] is not None:
         check_key_paths(common["projection"], table)
     if common["filter"] is not None:
+        # The order of these checks is the service's, which depends on whether there is a filter.
         _check_filtered(common["filter"], holder, "QueryFilter" if "QueryFilter" in parameters else "Filter Expression")
         _check_select(parameters, index)
         check_key_paths(paths_in(common["filter"]), table)
@@ -232,6 +233,7 @@ def _query(parameters: Parameters, tables: TableLookup) -> Query:
 def _check_query_start(start: Item, table: TableDefinition, index: IndexDefinition | None) -> None:
     if len(start) != len(_start_keys(table, index)):
         raise InvalidRequest(_INVALID_START)
+    # The service checks the keys of what is read first, and each group has a message of its own.
     _check_own_keys(start, table.keys if index is None else index.keys)
     _check_table_keys(start, table)
 

@@ -99,6 +99,7 @@ async def _connected(kind: type[_P], host: str, port: int, trust: ssl.SSLContext
 
 
 async def _addresses(host: str, port: int) -> list[str]:
+    # An address needs no lookup, which would take a thread.
     with suppress(ValueError):
         return [str(ip_address(host))]
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
