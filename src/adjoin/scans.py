@@ -12,9 +12,9 @@ from adjoin.dataclass import dataclass
 from adjoin.entity_types import AnyEdge
 from adjoin.errors import InvalidCursor, InvalidValue
 from adjoin.expressions import all_of
-from adjoin.fields import AllOf, Predicate
+from adjoin.fields import AllOf, FieldReference, Predicate
 from adjoin.model import Edge, Node
-from adjoin.plans.read import Found
+from adjoin.plans.read import Found, some_fields
 from adjoin.plans.scan import ScanPosition, ScanQuestion, scan_count, scan_page, scan_round
 from adjoin.plans.steps.conditions import compares_ids, condition
 from adjoin.queries import Awaiting, Base, Waiting
@@ -62,6 +62,16 @@ class _Scanning(Base[T]):
             return self._with(_question=self._question.with_(rest=(*self._question.rest, predicate)))
         wanted = condition(self._context.layout, kind, predicate)
         return self._with(_question=self._question.with_(filter=all_of(self._question.filter, wanted)))
+
+    def only(self, *fields: str | FieldReference[Any]) -> Self:
+        """Returns the scan with results that have only these fields, and their ids. Others raise `NotRead` if used.
+
+        Less is sent, and it costs as many units.
+        """
+        kind = self._question.kind
+        if kind is None:
+            raise InvalidValue("only needs a class whose fields it names, and this scan is of all; scan one class")
+        return self._with(_question=self._question.with_(some=some_fields(kind, fields)))
 
     def _step(self, start: ScanPosition | None, left: int | None) -> Plan[Found]:
         return scan_round(self._context.layout, self._question, left, start)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EdgeType
 from adjoin.errors import InvalidValue, shown
-from adjoin.fields import Predicate
+from adjoin.fields import FieldReference, Predicate
 from adjoin.plans.find import Search
 from adjoin.plans.key_search import KeySearch
-from adjoin.plans.read import Found
+from adjoin.plans.read import Found, some_fields
 from adjoin.queries import Awaiting, Ordered, Waiting, count_pairs, paired
 from adjoin.requests import Plan, SortOperator
 from adjoin.values import Item
@@ -127,6 +127,15 @@ class _Finding(_Searching[T]):
         DynamoDB filters after reading, so the query costs as much as without the filter.
         """
         return self._with(_question=self._question.where(self._context.layout, predicate))
+
+    def only(self, *fields: str | FieldReference[Any]) -> Self:
+        """Returns the query with results that have only these fields, and their ids. Others raise `NotRead` if used.
+
+        Less is sent, and it costs as many units.
+        """
+        kind = self._question.kind
+        assert kind is not None
+        return self._with(_question=self._question.with_(some=some_fields(kind, fields)))
 
     @property
     def _kind(self) -> EdgeType:

@@ -17,6 +17,7 @@ from adjoin import (
     Graph,
     Index,
     Indexed,
+    InvalidCursor,
     InvalidItem,
     InvalidRequest,
     InvalidValue,
@@ -119,6 +120,132 @@ def test_queries_read_only_the_named_fields(g: Any) -> None:
     first = g.children("a", Post).only("title").page(limit=2)
     assert [post.title for post in g.children("a", Post).only("title").page(limit=2, after=first.next)] == ["t2"]
     assert g.out("a", Follows).only("note").count() == 1
+
+
+class Author(Node):
+    id: str
+    name: Annotated[str, Indexed()]
+    born: Annotated[int | None, Indexed()] = None
+    email: Annotated[str | None, Unique()] = None
+    tags: Annotated[list[str], Indexed(elements=True)] = []
+    about: str = "long"
+
+
+class Met(Edge[Author, Author]):
+    year: Annotated[int, Indexed()] = 0
+    note: str = ""
+    about: str = "long"
+
+
+def test_finds_and_scans_read_only_the_named_fields(everywhere: Everywhere) -> None:
+    g = everywhere([Author, Met])
+    g.put_many(
+        Author(id=str(id), name="AB"[id % 2], born=id or None, email=f"{id}@x", tags=["x", "y"][: id % 3])
+        for id in range(5)
+    )
+    g.put_many(Met(source="1", target=str(id), year=id) for id in (2, 3))
+    rounds: list[Any] = []
+    with g.meter() as meter, g.watch(after=rounds.append):
+        found = [
+            # By the item itself, by an index copy, by an element, by branches, and with an order of all of them.
+            list(g.find(Author, field("name") == "A").only("email")),
+            list(g.find(Author, field("born") > 3).only("email")),
+            list(g.find(Author, field("tags").contains("y")).only("email")),
+            list(g.find(Author, (field("name") == "B") | (field("born") == 2)).only("email")),
+            list(g.find(Author, field("name") >= "A", order="name").reverse().only("email").limit(2)),
+            list(g.find(Author, field("name") == "A").only("email").where(field("id") != "2")),
+        ]
+    assert [[each.email for each in some] for some in found] == [
+        ["0@x", "2@x", "4@x"],
+        ["4@x"],
+        ["2@x"],
+        ["1@x", "3@x", "2@x"],
+        ["3@x", "1@x"],
+        ["0@x", "4@x"],
+    ]
+    assert meter.requests == 7
+    assert all("about" not in item for each in rounds for answer in each.responses for item in answer.items)
+    assert all(unread(each, "name", "born", "about") for some in found for each in some)
+    query = g.find(Author, field("name") == "A").only(field("born"))
+    first = query.page(limit=2)
+    assert [each.born for each in (*first, *query.page(limit=2, after=first.next))] == [None, 2, 4]
+    with pytest.raises(InvalidCursor):
+        g.find(Author, field("name") == "A").page(limit=2, after=first.next)
+    assert query.count() == 3
+    assert [(edge.year, node.name) for edge, node in g.find(Met, field("year") > 2).only("year").nodes("target")] == [
+        (3, "B")
+    ]
+    with pytest.raises(NotRead):
+        g.put(query.first())
+    with pytest.raises(UnknownField, match="did you mean 'email'"):
+        g.find(Author, field("name") == "A").only("emial")
+
+    rounds.clear()
+    scan = g.scan(Author, segments=1).only("email")
+    with g.meter() as meter, g.watch(after=rounds.append):
+        everybody = list(scan)
+        some = list(scan.where((field("id") == "1") | (field("name") == "A")))
+        assert scan.where(field("born") == 2).count() == 1
+        (met, _) = sorted(g.scan(Met, segments=1).only("note"), key=lambda edge: str(edge.target))
+    assert meter.requests == 4
+    assert sorted(each.email for each in everybody) == [f"{id}@x" for id in range(5)]
+    assert all(unread(each, "name", "about") for each in everybody)
+    assert sorted(each.email for each in some) == ["0@x", "1@x", "2@x", "4@x"]
+    assert (met.source, met.target, met.note) == ("1", "2", "")
+    assert unread(met, "year", "about")
+    assert all("about" not in item for each in rounds for answer in each.responses for item in answer.items)
+    with pytest.raises(InvalidValue, match="scan one class"):
+        g.scan().only("email")
+
+
+def test_indexes_that_hold_some_attributes_read_only_the_named_fields() -> None:
+    class Lot(Node):
+        id: str
+        place: str
+        number: int
+        text: str = "long"
+        more: str = "longer"
+
+    class Named(Node):
+        id: str
+        label: str
+        text: str = "long"
+
+    indexes = [
+        Index("Whole", "place", "number"),
+        Index("Some", "place", "text", projection=Projection("INCLUDE", ("number",))),
+        Index("Keys", "text", projection=Projection("KEYS_ONLY")),
+        Index("Sharded", "shard", "label", shards=3),
+    ]
+    keys = {Named: Keys(partition="N#{id}", sort="N", indexes={"Sharded": "{shard}"})}
+    rounds: list[Any] = []
+    with Graph(":memory:", [Lot, Named], AdjacencyList(indexes=indexes, keys=keys)) as g:
+        g.put_many(Lot(id=str(number), place="AB"[number % 2], number=number) for number in range(4))
+        g.put_many(Named(id=str(number), label=f"n{number}") for number in range(4))
+        in_a = field("place") == "A"
+        with g.watch(after=rounds.append):
+            assert [each.number for each in g.find(Lot, in_a, index="Whole").only("number")] == [0, 2]
+            # This index holds the field that is read, so that nothing is read from the table.
+            with g.meter() as meter:
+                assert sorted(each.number for each in g.find(Lot, in_a, index="Some").only("number")) == [0, 2]
+            assert meter.requests == 1
+            labels = g.find(Named, order="label").only("label").page(limit=3)
+            places = in_a | (field("place") == "B")
+            merged = list(g.find(Lot, places, index="Whole", order="number").only("place"))
+        assert [each.label for each in labels] == ["n0", "n1", "n2"]
+        assert [each.place for each in merged] == ["A", "B", "A", "B"]
+        rest = g.find(Named, order="label").only("label").page(limit=3, after=labels.next)
+        assert [each.label for each in rest] == ["n3"]
+        assert unread(merged[0], "text", "more")
+        assert all(
+            "more" not in item for each in rounds for answer in each.responses for item in getattr(answer, "items", [])
+        )
+        # Only keys are in this index, so whole items are read from the table.
+        by_keys = list(g.find(Lot, field("text") == "long", index="Keys").only("number"))
+        assert sorted(each.number for each in by_keys) == [0, 1, 2, 3]
+        more = g.find(Lot, in_a, index="Some").only("number").where((field("more") == "longer") | (field("id") == "1"))
+        assert sorted(each.number for each in more) == [0, 2]
+        assert unread(by_keys[0], "place", "more")
 
 
 def test_what_was_not_read_is_not_written(g: Any) -> None:

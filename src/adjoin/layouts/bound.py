@@ -372,9 +372,13 @@ class BoundLayout(EdgeRanges):
         after = {name: value for name, value in item.items() if name not in own} | fresh
         return self.with_managed_keys(kind, after)
 
-    def found(self, kind: EntityType, item: Item) -> Entity | None:
-        """The instance that an item is, which was found through the index of indexed fields and may be a copy."""
-        return self._reader.readers[kind.model](self._satellites.restored(item))
+    def found(self, kind: EntityType, item: Item, some: tuple[str, ...] | None = None) -> Entity | None:
+        """The instance that an item is, which was found through the index of indexed fields and may be a copy.
+
+        `some` are the fields that it has; None for all.
+        """
+        whole = self._satellites.restored(item)
+        return self._reader.readers[kind.model](whole) if some is None else self.decode_some(kind, whole, some)
 
     # --- changes of index keys -----------------------------------------------------------------
 

@@ -61,6 +61,11 @@ class BranchedSearch:
         return " or ".join(dict.fromkeys(map(str, self.branches)))
 
     def with_(self, **changes: Any) -> BranchedSearch:
+        if changes.get("some") is not None:
+            # Branches are merged by what their results have. Ids are always read.
+            merged = [name for name in self.order if name in self.kind.attributes]
+            some = tuple(dict.fromkeys((*changes.pop("some"), *merged)))
+            changes["branches"] = tuple(each.with_(some=some) for each in self.branches)
         if "forward" in changes:
             changes["branches"] = tuple(each.with_(forward=changes["forward"]) for each in self.branches)
         return changed(self, changes)

@@ -22,14 +22,14 @@ from typing import Any, TypeAlias
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
 from adjoin.errors import InvalidCursor, InvalidValue
-from adjoin.expressions import Condition, Exists, Not, all_of, attribute
+from adjoin.expressions import Condition, Exists, Not, Path, all_of, attribute
 from adjoin.fields import AllOf, AnyOf, Comparison, Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.indexed_fields import IndexedField, Stretch
 from adjoin.layouts.interface import DELETING
 from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import visible
-from adjoin.plans.read import Found, changed, whole
+from adjoin.plans.read import Found, Some, changed, whole, with_compared
 from adjoin.plans.shards import learn, map_request
 from adjoin.plans.steps.conditions import compares_ids, condition, is_filterable
 from adjoin.plans.steps.predicates import holds
@@ -55,12 +55,15 @@ class IndexedSearch:
     rest: tuple[Predicate, ...] = ()
     """The predicates that are checked here, on the entities."""
     forward: bool = True
+    some: Some = None
+    """The fields that the entities have; None for all."""
 
     def with_(self, **changes: Any) -> IndexedSearch:
         return changed(self, changes)
 
     def identity(self, table: str) -> bytes:
-        return repr((table, self.partitions, self.stretches, self.filter, self.rest, self.forward)).encode()
+        asked = (table, self.partitions, self.stretches, self.filter, self.rest, self.forward)
+        return repr(asked if self.some is None else (*asked, self.some)).encode()
 
     @property
     def consistent(self) -> bool:
@@ -104,6 +107,19 @@ class IndexedSearch:
         if not layout.overloaded.is_partial and is_filterable(layout, self.kind, predicate):
             return self.where(layout, ~predicate)
         return self.with_(rest=(*self.rest, ~predicate))
+
+    @property
+    def read_fields(self) -> Some:
+        """The fields that are read, if not all."""
+        return None if self.some is None else with_compared(self.kind, self.some, self.rest)
+
+    def sent(self, layout: BoundLayout) -> tuple[Path, ...] | None:
+        """The attributes that are sent; None for whole items."""
+        index, fields = layout.overloaded, self.read_fields
+        if fields is None or index is None or index.is_partial:
+            return None
+        names = (*layout.some_attributes(self.kind, fields), *layout.start_names(index.name))
+        return tuple(map(attribute, dict.fromkeys(names)))
 
     def reading_at(self, decide: Callable[[str | None], bool], layout: BoundLayout) -> IndexedSearch:
         decide(self.index_in(layout))
@@ -266,6 +282,7 @@ class IndexReading:
     def __init__(self, layout: BoundLayout, asked: IndexedSearch, position: Position | None) -> None:
         assert layout.overloaded is not None
         self.layout, self.asked, self.index = layout, asked, layout.overloaded
+        self._sent, self._some = asked.sent(layout), asked.read_fields
         self.last: Item | None = None if position is None else position.last
         self._streams: dict[tuple[str, Stretch], _Stream] = {}
         if position is not None:
@@ -312,7 +329,7 @@ class IndexReading:
             stream.stretch.condition(index.sort_key),
             index.name,
             asked.filter,
-            None,
+            None if count else self._sent,
             count,
             limit,
             stream.start,
@@ -408,7 +425,8 @@ class IndexReading:
 
     def decoded(self, items: list[Item]) -> list[Any]:
         kind, rest = self.asked.kind, self.asked.rest
-        found = [entity for entity in (self.layout.found(kind, item) for item in items) if entity is not None]
+        read = (self.layout.found(kind, item, self._some) for item in items)
+        found = [entity for entity in read if entity is not None]
         return [entity for entity in found if all(holds(kind, each, entity) for each in rest)] if rest else found
 
     def head(self) -> Any:

@@ -18,7 +18,7 @@ otherwise here, after the items were read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import orjson
@@ -36,7 +36,7 @@ from adjoin.layouts.interface import DELETING
 from adjoin.layouts.key_values import key_text
 from adjoin.plans.declared import check_due
 from adjoin.plans.key_streams import KeyPosition, KeyReading, Stream, another_query
-from adjoin.plans.read import Found, Question, changed, is_told_by_keys
+from adjoin.plans.read import Found, Question, Some, changed, is_told_by_keys, with_compared
 from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.conditions import condition, is_filterable
 from adjoin.plans.steps.predicates import compared_fields
@@ -83,6 +83,8 @@ class KeySearch:
     """Whether one of the two items of a symmetric edge is a result, and the other is not."""
     only: tuple[str, ...] | None = None
     """The attributes that are sent, if keys alone tell what is a result; None for whole items."""
+    some: Some = None
+    """The fields that the entities have; None for all."""
 
     @property
     def all_partitions(self) -> tuple[Partition, ...]:
@@ -111,7 +113,7 @@ class KeySearch:
             self.forward,
             self.are_others,
         )
-        return repr((table, asked)).encode()
+        return repr((table, asked) if self.some is None else (table, asked, self.some)).encode()
 
     def where(self, layout: BoundLayout, predicate: Predicate) -> KeySearch:
         """The search with one more predicate."""
@@ -140,6 +142,19 @@ class KeySearch:
         if is_filterable(layout, self.kind, predicate):
             return self.where(layout, ~predicate)
         return self.with_(rest=(*self.rest, ~predicate))
+
+    @property
+    def read_fields(self) -> Some:
+        """The fields that are read, if not all."""
+        return None if self.some is None or self.kind is None else with_compared(self.kind, self.some, self.rest)
+
+    def sent(self, layout: BoundLayout) -> tuple[str, ...] | None:
+        """The attributes that are sent; None for whole items."""
+        fields = self.read_fields
+        if self.only is not None or fields is None or self.kind is None or self.is_partial or self.is_completed:
+            return self.only
+        names = dict.fromkeys((*layout.some_attributes(self.kind, fields), *layout.start_names(self.index)))
+        return tuple(name for name in names if self.held is None or name in self.held)
 
     def reading_at(self, decide: Callable[[str | None], bool], layout: BoundLayout) -> KeySearch:
         """The search with its reads strongly consistent, if `decide` says so for its index."""
@@ -195,7 +210,24 @@ class KeySearch:
         return self.filter is None and not self.rest and not self.is_once
 
     def reading(self, layout: BoundLayout, position: KeyPosition | None) -> KeyReading:
-        return KeyReading(layout, self, position)
+        return KeyReading(layout, self._as_held(layout), position)
+
+    def _as_held(self, layout: BoundLayout) -> KeySearch:
+        """The search without reads of the table, if only fields are read that the index holds."""
+        kind, fields = self.kind, self.read_fields
+        if not (self.is_partial or self.is_completed) or kind is None or fields is None:
+            return self
+        names = {*layout.some_attributes(kind, fields), *layout.start_names(self.index)}
+        return self.with_(is_partial=False, is_completed=False) if self._is_held(layout, kind, names) else self
+
+    def _is_held(self, layout: BoundLayout, kind: EntityType, names: Set[str]) -> bool:
+        """Whether the index holds these attributes."""
+        if self.held is None:
+            return not (self.is_partial or self.is_completed)
+        lacking = names - self.held
+        # What a delete can hide is read from the table, because the index does not say that it is hidden.
+        can_be_hidden = kind.can_be_hidden and layout.why_no_own_items is None
+        return not (lacking - {DELETING}) and not (lacking and can_be_hidden)
 
     def due(self, layout: BoundLayout) -> Plan[None]:
         """Raises if this cannot be read as asked, or if stored items may lack what it looks for."""
@@ -229,10 +261,7 @@ class KeySearch:
             return self
         names = {*layout.scan(kind).attributes, *layout.start_names(self.index)}
         if self.held is not None:
-            lacking = names - self.held
-            # What a delete can hide is read from the table, because the index does not say that it is hidden.
-            can_be_hidden = kind.can_be_hidden and layout.why_no_own_items is None
-            if lacking - {DELETING} or (lacking and can_be_hidden):
+            if not self._is_held(layout, kind, names):
                 return self
             names &= self.held
         return self.with_(only=tuple(sorted(names)), is_partial=False, is_completed=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from adjoin.dataclass import dataclass
@@ -130,9 +131,12 @@ class KeyReading:
             return self._any
         if self.asked.question is not None:
             read = self.asked.question.sending(layout).some_decoder(layout)
+        some = self.asked.read_fields
+        if some is not None:
+            read = partial(layout.decode_some, kind, names=some)
         keys_only, once = self.asked.only is not None, self.asked.is_once
         is_whole = self.asked.held is None or self.asked.is_partial or self.asked.is_completed
-        is_of_index = not is_whole and not kind.takes_any
+        is_of_index = not is_whole and not kind.takes_any and some is None
 
         def decode(item: Item) -> Any:
             # An index copy has the fields of its entity, and so it is in an index over fields too. The index may also
@@ -250,7 +254,8 @@ class KeyReading:
 
     def _request(self, stream: Stream, limit: int | None) -> Query | Scan:
         asked = self.asked
-        only = None if asked.only is None else tuple(map(attribute, asked.only))
+        sent = asked.sent(self._layout)
+        only = None if sent is None else tuple(map(attribute, sent))
         if not stream.partition:
             return Scan(
                 self._layout.table,

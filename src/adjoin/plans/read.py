@@ -126,6 +126,12 @@ def some_fields(kind: EntityType, names: Iterable[str | FieldReference[Any]] | N
     return tuple(name for name in some if name in kind.attributes)
 
 
+def with_compared(kind: EntityType, some: Sequence[str], rest: Iterable[Predicate]) -> tuple[str, ...]:
+    """The fields that have to be read for some fields, with those that predicates compare after reading."""
+    compared = {name for each in rest for name in predicates.compared_fields(each) if name in kind.attributes}
+    return tuple(dict.fromkeys((*some, *sorted(compared))))
+
+
 def projected(layout: BoundLayout, kind: EntityType, some: Some) -> tuple[Path, ...] | None:
     """The attributes that are sent for some fields."""
     return None if some is None else tuple(map(attribute, layout.some_attributes(kind, some)))
@@ -324,8 +330,7 @@ class Question:
         kind, access = self.range.access.kind, self.range.access
         if self.some is None or kind is None:
             return self
-        compared = {name for each in self.rest for name in predicates.compared_fields(each) if name in kind.attributes}
-        some = tuple(dict.fromkeys((*self.some, *sorted(compared))))
+        some = with_compared(kind, self.some, self.rest)
         # An index that holds only some attributes does not hold the marks of deletes, so whole items are read.
         names = None if access.is_partial else layout.some_attributes(kind, some)
         return self.with_(some=some, only=names)

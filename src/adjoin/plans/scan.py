@@ -20,14 +20,14 @@ from typing import Any, Literal, TypeAlias
 
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType, NodeType
-from adjoin.expressions import Condition, all_of, attribute
+from adjoin.expressions import Condition, Path, all_of, attribute
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import DELETING
 from adjoin.layouts.ranges import ScanAccess
 from adjoin.plans.declared import check_due
 from adjoin.plans.deletion import visible
-from adjoin.plans.read import Found, changed, is_told_by_keys
+from adjoin.plans.read import Found, Some, changed, is_told_by_keys, projected, with_compared
 from adjoin.plans.steps import SEGMENTS
 from adjoin.plans.steps.predicates import holds
 from adjoin.requests import PageResponse, Plan, Scan
@@ -62,18 +62,22 @@ class ScanQuestion:
     filter: Condition | None = None
     rest: tuple[Predicate, ...] = ()
     """The predicates that are checked here, on the entities, because they compare ids."""
+    some: Some = None
+    """The fields that the entities have; None for all."""
     keys_only: bool = False
     """Whether only what tells the class of an item is sent, to count."""
 
     def with_(self, **changes: Any) -> ScanQuestion:
         return changed(self, changes)
 
-    def request(self, table: str, segment: int, start: Item | None, limit: int | None) -> Scan:
+    def request(
+        self, table: str, segment: int, start: Item | None, limit: int | None, sent: tuple[Path, ...] | None = None
+    ) -> Scan:
         return Scan(
             table,
             None,
             all_of(self.access.filter, self.filter),
-            tuple(map(attribute, self.access.attributes)) if self.keys_only else None,
+            tuple(map(attribute, self.access.attributes)) if self.keys_only else sent,
             limit=limit,
             start=start,
             segment=None if self.segments == 1 else (segment, self.segments),
@@ -96,7 +100,12 @@ class ScanQuestion:
         """Bytes that are different for every other question, so that a page token fits only its own."""
         label = None if self.kind is None else self.kind.label
         asked = (self.request(table, 0, None, None), self.segments, label, self.sought)
-        return repr((*asked, self.rest) if self.rest else asked).encode()
+        return repr((*asked, self.rest, self.some) if self.rest or self.some is not None else asked).encode()
+
+    @property
+    def read_fields(self) -> Some:
+        """The fields that are read, if not all."""
+        return None if self.some is None or self.kind is None else with_compared(self.kind, self.some, self.rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +124,13 @@ class ScanPosition:
 
 
 def _reader(layout: BoundLayout, asked: ScanQuestion) -> _Read:
-    kind, keys_only, rest = asked.kind, asked.keys_only, asked.rest
+    kind, keys_only, rest, some = asked.kind, asked.keys_only, asked.rest, asked.read_fields
 
     def entity(item: Item) -> Any:
         told = None if layout.is_bookkeeping(item) else layout.kind_of(item)
         if told is None or (kind is not None and (told is not kind.whole or not layout.is_one(kind, item))):
             return None
-        found: Any = keys_only or layout.decode(told, item)
+        found: Any = keys_only or (layout.decode(told, item) if some is None else layout.decode_some(told, item, some))
         if rest and found is not None and not all(holds(told, each, found) for each in rest):
             return None
         return found if found is None or layout.is_shown(told, item) else None
@@ -171,8 +180,9 @@ def scan_round(
     if left is not None:
         chosen = dict(islice(at.starts.items(), 2**at.rounds))
         limit = min(_asked_for(asked, left) * 4**at.rounds, _MOST_ASKED)
+    sent = None if asked.kind is None else projected(layout, asked.kind, asked.read_fields)
     responses: list[PageResponse] = yield tuple(
-        asked.request(layout.table, segment, start, limit) for segment, start in chosen.items()
+        asked.request(layout.table, segment, start, limit, sent) for segment, start in chosen.items()
     )
     pages = yield from _results(layout, asked, responses, keeps_keys=left is not None)
     results: list[Any] = []
