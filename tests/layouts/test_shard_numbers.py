@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from adjoin.errors import InvalidItem, InvalidValue, TableMismatch
-from adjoin.layouts.shard_numbers import MOST_SHARDS, SHARDS, VERSION, ShardNumber
+from adjoin.errors import InvalidItem, InvalidKey, InvalidValue, TableMismatch
+from adjoin.layouts.keys import SHARD, Quoting, parse_template
+from adjoin.layouts.shard_numbers import MOST_SHARDS, SHARDS, VERSION, ShardedTemplate, ShardNumber
+from adjoin.model import SHARDS_READ
 from adjoin.sharding.maps import FIRST_GRACE, FIRST_LEASE, GRACE, LEASE
 from adjoin.values import Item, encode
 from tests.growing import Clock
@@ -169,3 +171,42 @@ def test_what_a_record_says_whatever_is_declared() -> None:
     first, known = number_of(range(3, 5)).read(None)
     assert known is not None
     assert (first, known.shards_of()) == (3, 2)
+
+
+# --- templates with a shard ------------------------------------------------------------------------
+
+
+def sharded(number: ShardNumber, by: tuple[str, ...] = ("name",)) -> ShardedTemplate:
+    return ShardedTemplate(
+        "Person", parse_template("P#{shard}"), Quoting(frozenset("#"), escape=False), "S", number, by
+    )
+
+
+def test_the_chosen_values_decide_the_shard() -> None:
+    number = number_of(range(8))
+    template = sharded(number)
+    assert template.names == ("name",)
+    assert template.render({"name": "Ann"}) == f"P#{number.place('Ann')}"
+    assert template.render({"name": "Ann", SHARD: 5}) == "P#5"
+    assert template.in_shards({}) == tuple(f"P#{shard}" for shard in range(8))
+    with pytest.raises(InvalidKey, match=r"Person\.name is None, but it chooses the shard"):
+        template.render({"name": None})
+
+
+def test_an_item_that_was_read_stays_in_its_shard_while_the_same_values_choose_it() -> None:
+    number = number_of(range(8))
+    template, other = sharded(number), (number.place("Ann") + 1) % 8
+    read = {SHARDS_READ: {"GSIPK": ("Ann", other)}}
+    assert template.render({"name": "Ann", **read}) == f"P#{other}"
+    assert template.render({"name": "Ben", **read}) == f"P#{number.place('Ben')}"
+    assert template.render({"name": "Ann", SHARDS_READ: {}}) == f"P#{number.place('Ann')}"
+    assert template.render({"name": "Ann", SHARDS_READ: {"GSIPK": ("Ann", 8)}}) == f"P#{number.place('Ann')}"
+
+
+def test_a_shard_that_adjoin_would_not_have_chosen_is_foreign() -> None:
+    number = number_of(range(8))
+    template, own = sharded(number), number.place("Ann")
+    assert template.foreign(f"P#{own}", "Ann") is None
+    assert template.foreign(f"P#{(own + 1) % 8}", "Ann") == (own + 1) % 8
+    assert template.foreign("P#8", "Ann") is None
+    assert template.foreign("Q#1", "Ann") is None
