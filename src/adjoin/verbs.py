@@ -501,6 +501,7 @@ class Verbs(ABC):
                 work.entries,
                 work.copies,
                 work.sets,
+                work.rereads,
             )
             for work in expectations.expected(self._layout, requests)
         ]

@@ -305,12 +305,19 @@ class _Auditor:
                 for row in self._engine.fetch(computed.circular.order_by("id")):
                     circles[-1].add(node=self.job.tables.id_of(rule.node, row["id"]))
         ledgers = LedgerAudit(self.job, self._source, found)
+        restorer = None
+        if self._run is not None:
+            restorer = Restorer(self._layout, self._run, WriteBackState(None, ""), self._delay, self._tell)
         for stage in stages(self.job):
-            yield from self._stage(stage, found, ledgers)
+            yield from self._stage(stage, found, ledgers, restorer)
         yield from circles
 
     def _stage(
-        self, stage: RestoringStage, differences: Mapping[str, Differences], ledgers: LedgerAudit
+        self,
+        stage: RestoringStage,
+        differences: Mapping[str, Differences],
+        ledgers: LedgerAudit,
+        restorer: Restorer | None,
     ) -> list[Finding]:
         """The findings about the aggregates of one stage; repaired, if their kinds are to be repaired."""
         found = list(hints(stage, differences, ledgers))
@@ -318,14 +325,13 @@ class _Auditor:
         streams: list[Iterable[Suspect]] = []
         for finding, (kind, name, some) in zip(findings, found, strict=True):
             noted = _noted(finding, some)
-            if self._run is not None and kind in self._repair:
+            if restorer is not None and kind in self._repair:
                 streams.append(suspects(self._layout, f"{kind} {name}", noted))
             else:
                 # The finding counts what it passes on, so it is read to its end also if nothing is repaired.
                 for _ in noted:
                     pass
-        if self._run is not None and streams:
-            restorer = Restorer(self._layout, self._run, WriteBackState(None, ""), self._delay, self._tell)
+        if restorer is not None and streams:
             if {"aggregate", "ledger"} & set(self._repair):
                 streams += spoilt(stage, self._layout, ledgers)
             restorer.restore(stage, streams)

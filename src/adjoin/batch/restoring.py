@@ -94,6 +94,8 @@ class WriteBackState:
 ROUND = 1000
 """The number of nodes that are restored together."""
 EXAMPLES = 10
+REMEMBERED = 100_000
+"""How many recounted nodes are remembered, so that later stages do not recount them too."""
 SPOILT = ""
 """The name of suspects that are no finding of their own: other findings report the same node."""
 HELD_UP = (*NEVER, *CONTENDED)
@@ -242,6 +244,8 @@ class Restorer:
     ) -> None:
         """`delay` is how many seconds an index may lag behind its table."""
         self._layout, self._run, self._state, self._delay, self._tell = layout, run, state, delay, tell
+        self._recounted: set[tuple[str, str]] = set()
+        """Nodes that an earlier stage recounted, by label and node key. A recount is of all rules of a node."""
         self.restored = Restored()
 
     def restore(self, stage: RestoringStage, streams: Iterable[Iterable[Suspect]]) -> None:
@@ -301,7 +305,11 @@ class Restorer:
 
     def _attempt(self, stage: RestoringStage, chunk: Iterable[list[Suspect]]) -> Compared:
         """Restores some nodes; returns how they compared with their edges before."""
-        nodes = {some[0].text: any(suspect.is_recounted for suspect in some) for some in chunk}
+        label = stage.kind.label
+        nodes = {
+            some[0].text: any(suspect.is_recounted for suspect in some) and (label, some[0].text) not in self._recounted
+            for some in chunk
+        }
         edges = [(suspect.ref, suspect.is_stray) for some in chunk for suspect in some if suspect.ref is not None]
         tally = Tally()
         self._run(reconcile(self._layout, [ref for ref, is_stray in edges if is_stray], tally))
@@ -320,7 +328,8 @@ class Restorer:
                 if begun and self._is_behind(stage.kind):
                     time.sleep(self._delay)
                 self._run(finish(self._layout, stage.kind, begun, tally))
-            if stage.kind.label in self._layout.rules.forgotten:
+            self._recounted.update((label, text) for text in wrong[: max(0, REMEMBERED - len(self._recounted))])
+            if label in self._layout.rules.forgotten:
                 # In the new generation, contributions to removed declarations are dropped from each ledger.
                 self._layout.rules.is_forgetting = True
                 try:

@@ -353,7 +353,7 @@ class NodeTransaction:
         """The new values that are known without reading ranks, for rules whose ranks change."""
         told = {}
         for name, rule in moved.items():
-            if rule.operation in _TOLD and self.is_direct:
+            if rule.operation in TOLD and self.is_direct:
                 value = first_values(rule, self.near, [each for each in self.states if rule in each.ref.group.rules])
                 if value is not None:
                     told[name] = rule.attribute, value
@@ -412,8 +412,11 @@ def first_values(rule: Rule, near: Near, states: Sequence[EdgeState]) -> Attribu
     return {"L": [value for _, value in first[: rule.k]]} if rule.operation == "top" else first[0][1]
 
 
-_TOLD = {"min", "max", "top"}
-"""The operations for which the values on a node are enough to compute the result when a value is added."""
+TOLD = {"min", "max", "top"}
+"""The operations for which the values on a node are enough to compute the result when a value is added.
+
+The latest value is none of them: the node does not say what its value is ordered by.
+"""
 
 
 def ranked(value: AttributeValue | None) -> list[tuple[str, AttributeValue]]:

@@ -14,6 +14,7 @@ from adjoin.errors import AdjoinError
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.counting.edge_state import contributions
 from adjoin.plans.counting.ledger import Ledger, LedgerWrite, ledger_write, new_token
+from adjoin.plans.counting.node_transaction import TOLD
 from adjoin.plans.counting.references import counted_by, counts, ref_to
 from adjoin.plans.steps.batches import Place, place_of
 from adjoin.plans.steps.joining import acted, parts_of
@@ -48,6 +49,8 @@ class Expected:
     """Number of index copies that these entries are of."""
     sets: int
     """Number of reached sets that may change."""
+    rereads: int
+    """Number of its nodes whose ranks are read, so that the node is written once more: see `TOLD`."""
 
 
 def expected(layout: BoundLayout, requests: Iterable[Request]) -> Iterator[Expected]:
@@ -87,6 +90,7 @@ def _expected(layout: BoundLayout, kind: CountedType, groups: Sequence[RuleGroup
     """The prediction for one edge. The ledgers are really made, with made-up tokens, so that their sizes are right."""
     ledgers: dict[Place, LedgerWrite | Put] = {}
     ranks = 0
+    rereads = set()
     groups = [group for group in groups if _is_counted(layout, group, item)]
     # What these groups change is written together with the edge.
     at_once = [group for group in groups if any(rule.in_transaction for rule in group.rules)]
@@ -100,6 +104,8 @@ def _expected(layout: BoundLayout, kind: CountedType, groups: Sequence[RuleGroup
             continue
         tokens = {name: [(new_token(), None)] * len(value["L"]) for name, value in wanted.items() if "L" in value}
         ranks += sum(map(len, tokens.values()))
+        if any(rule.name in tokens and rule.operation not in TOLD for rule in group.rules):
+            rereads.add(group.hop.direction)
         key = ref.ledger_key(layout)
         if wanted or aside or group.reads_far:
             write = ledger_write(layout, ref, key, None, Ledger(new_token(), wanted, aside, tokens=tokens))
@@ -129,6 +135,7 @@ def _expected(layout: BoundLayout, kind: CountedType, groups: Sequence[RuleGroup
         sum(len(_indexes(layout, rule)) for rule in rules),
         sum(rule.field in rule.node.indexed[1:] for rule in rules),
         sum(rule.is_distinct for rule in rules),
+        len(rereads),
     )
 
 
