@@ -196,7 +196,7 @@ class Counting:
     """The number of index copies that these entries are of."""
     sets: int = 0
     """The number of sets of different nodes in which the far node may be. A set is part of the near node."""
-    rereads: int = 0
+    written_again: int = 0
     """The number of its nodes that are written once more, because their ranks are read: those with a latest value."""
 
     def wcu(self, edges: int = 1, per_node: int = 1, node_size: int = 0) -> float:
@@ -209,7 +209,7 @@ class Counting:
         items = edges * (self.ledgers + self.checks)
         nodes = _parts(edges, per_node) + (self.nodes - 1) * edges if self.nodes else 0
         moved = nodes / self.nodes * (2 * self.entries * write_units(0) + self.copies * node) if self.nodes else 0
-        again = nodes / self.nodes * self.rereads * write_units(node_size) if self.nodes else 0
+        again = nodes / self.nodes * self.written_again * write_units(node_size) if self.nodes else 0
         single = (edges * (self.ranks + self.arrivals) + 1) * write_units(0)
         return items * twice + nodes * node + moved + again + single
 

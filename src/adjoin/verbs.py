@@ -501,7 +501,7 @@ class Verbs(ABC):
                 work.entries,
                 work.copies,
                 work.sets,
-                work.rereads,
+                work.written_again,
             )
             for work in expectations.expected(self._layout, requests)
         ]

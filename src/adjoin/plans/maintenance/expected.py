@@ -49,7 +49,7 @@ class Expected:
     """Number of index copies that these entries are of."""
     sets: int
     """Number of reached sets that may change."""
-    rereads: int
+    written_again: int
     """Number of its nodes whose ranks are read, so that the node is written once more: see `TOLD`."""
 
 
@@ -90,7 +90,7 @@ def _expected(layout: BoundLayout, kind: CountedType, groups: Sequence[RuleGroup
     """The prediction for one edge. The ledgers are really made, with made-up tokens, so that their sizes are right."""
     ledgers: dict[Place, LedgerWrite | Put] = {}
     ranks = 0
-    rereads = set()
+    written_again = set()
     groups = [group for group in groups if _is_counted(layout, group, item)]
     # What these groups change is written together with the edge.
     at_once = [group for group in groups if any(rule.in_transaction for rule in group.rules)]
@@ -105,7 +105,7 @@ def _expected(layout: BoundLayout, kind: CountedType, groups: Sequence[RuleGroup
         tokens = {name: [(new_token(), None)] * len(value["L"]) for name, value in wanted.items() if "L" in value}
         ranks += sum(map(len, tokens.values()))
         if any(rule.name in tokens and rule.operation not in TOLD for rule in group.rules):
-            rereads.add(group.hop.direction)
+            written_again.add(group.hop.direction)
         key = ref.ledger_key(layout)
         if wanted or aside or group.reads_far:
             write = ledger_write(layout, ref, key, None, Ledger(new_token(), wanted, aside, tokens=tokens))
@@ -135,7 +135,7 @@ def _expected(layout: BoundLayout, kind: CountedType, groups: Sequence[RuleGroup
         sum(len(_indexes(layout, rule)) for rule in rules),
         sum(rule.field in rule.node.indexed[1:] for rule in rules),
         sum(rule.is_distinct for rule in rules),
-        len(rereads),
+        len(written_again),
     )
 
 
