@@ -466,6 +466,17 @@ def test_what_cannot_be_declared() -> None:
     refused("no field 'yaer'; did you mean 'year'", Note, layout=AdjacencyList(keys={Note: Keys(sort="n#{yaer}")}))
 
 
+def test_the_name_of_a_part_of_the_parents_parent_is_told() -> None:
+    class Remark(Child[Payment]):
+        id: str
+
+    layout = AdjacencyList(keys={Remark: Keys(sort="PAYMENT#{parent.at}#REMARK#{parent.bank}#{id}")})
+    with pytest.raises(
+        InvalidModel, match=r"Remark has no field 'parent\.bank'; did you mean 'parent\.parent\.bank'\?"
+    ):
+        Graph(":memory:", [Account, Payment, Remark], layout)
+
+
 def test_a_parent_that_is_declared_later() -> None:
     with Graph(":memory:", [Leaf, Tree]) as g:
         g.put_many([Tree(id="t"), Leaf(parent=Tree.ref("t"), id="l")])

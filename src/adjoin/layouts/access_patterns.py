@@ -58,12 +58,14 @@ class KeySource:
     """The stored form of a value of the field."""
     format: Format | None = None
     """The format in which the field is stored, if it has one."""
+    words: tuple[str, ...] = ()
+    """For the type attribute, what items of the class have in it: one word, or those of a family."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The values that are needed for the key, without the shard."""
         if self.template is None:
-            return (self.field,)
+            return () if self.words else (self.field,)
         return tuple(part.name for part in self.template.parts if part.name != SHARD)
 
     @property
@@ -80,8 +82,11 @@ class KeySource:
         rounded += [self.format.floor(value) for value in values[1:]]
         return [self.encode(value) for value in rounded]
 
-    def value(self, known: Mapping[str, Any]) -> AttributeValue:
-        return self.encode(known[self.field]) if self.template is None else self.template.value(known)
+    def values(self, known: Mapping[str, Any]) -> list[AttributeValue]:
+        """The keys with these values: several only for the type attribute of a family."""
+        if self.words:
+            return [{"S": word} for word in self.words]
+        return [self.encode(known[self.field]) if self.template is None else self.template.value(known)]
 
     def specs(self, name: str) -> list[str]:
         """The transforms of a value in the key: none for a field that is stored there, or a value as it is."""
@@ -297,13 +302,20 @@ class AccessPattern:
 
     def _is_complete(self, comparisons: Sequence[Comparison]) -> bool:
         present = {each.field for each in comparisons if each.operator != "<>" and None not in each.operands}
+        if any(source.words for source in (*self.partition, *self.sort)):
+            # Keys may tell the class of an item which others have written without the type attribute.
+            return False
         names = {name for source in self.sort for name in source.names} - present
         return not any(name in self.kind.attributes and may_be_none(self.kind.fields[name]) for name in names)
 
     def _partitions(self, known: Sequence[Mapping[str, Any]], shard: int | None = None) -> tuple[Partition, ...]:
         """The partitions with these values, in one shard if the partition key is sharded."""
         keys = known if shard is None else [{**each, SHARD: shard} for each in known]
-        found = [tuple((source.attribute, source.value(each)) for source in self.partition) for each in keys]
+        names = [source.attribute for source in self.partition]
+        combined = itertools.chain.from_iterable(
+            itertools.product(*(source.values(each) for source in self.partition)) for each in keys
+        )
+        found = [tuple(zip(names, values, strict=True)) for values in combined]
         whole = {repr(each): each for each in found if not any(_is_empty(value) for _, value in each)}
         return tuple(whole.values())
 
@@ -332,6 +344,11 @@ class AccessPattern:
     ) -> None:
         single = {name: each for name, each in choices.items() if len(each.operands) == 1}
         for source in self.sort:
+            if source.words:
+                if len(source.words) > 1:
+                    return
+                narrowing.is_value(source.attribute, {"S": source.words[0]})
+                continue
             known = {name: self._typed(name, single[name].operands[0]) for name in source.names if name in single}
             if source.template is None:
                 if source.field in known:
@@ -360,9 +377,9 @@ class AccessPattern:
         """The fields by which items are sorted that are equal in all before `part` of the sort key `first`."""
         for source in self.sort[self.sort.index(first) :]:
             if source.template is None:
-                if not source.sorts:
+                if not source.sorts or len(source.words) > 1:
                     return
-                yield source.field
+                yield from source.names
                 continue
             parts = source.template.parts
             for each in parts if part is None else parts[parts.index(part) :]:

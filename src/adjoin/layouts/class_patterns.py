@@ -95,6 +95,8 @@ class AccessPatterns:
 
     def _source(self, kept: NodeKeys | EdgeKeys, attribute: str) -> KeySource | None:
         kind, template = kept.kind, self._keys.template(kept, attribute)
+        if template is None and attribute == self._keys.layout.type_attribute:
+            return KeySource(attribute, "S", words=self._keys.texts.type_words(kind))
         if template is not None and (template.type == "S" or not template.parts):
             return KeySource(attribute, template.type, template)
         types = {key.name: key.type for index in self._keys.definition.indexes for key in index.keys}

@@ -140,5 +140,9 @@ def _is_whole(plain: type) -> bool:
 
 
 def unknown_placeholder(kind: EntityType, part: Part, template: str, known: list[str]) -> InvalidModel:
+    # Below a child, {parent.id} is often meant for {parent.parent.id}, which looks less like it than {parent}.
+    longer = [name for name in known if name.endswith(f".{part.name}")]
     detail = unknown_field(kind.name, part.name, known)
+    if longer:
+        detail = f"{kind.name} has no field {part.name!r}; did you mean {longer[0]!r}?"
     return InvalidModel(f"in the key template {template!r}: {detail}")
