@@ -13,6 +13,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
@@ -446,6 +447,14 @@ def test_calls_times_two_trees_in_turns(capsys: pytest.CaptureFixture[str]) -> N
     assert [row.split(" | ")[0] for row in rows] == ["| get", "| delete"]
     timed = calls.Calls()
     assert all(timed.timed(name) > 0 for name in timed.names)
+
+
+def test_a_live_walk_runs_before_others_only_while_it_is_measured() -> None:
+    before = os.sched_getscheduler(0)
+    # Only root may do so.
+    with suppress(SystemExit), live_walk.before_others():
+        assert os.sched_getscheduler(0) == os.SCHED_FIFO
+    assert os.sched_getscheduler(0) == before
 
 
 def test_a_live_walk_is_compared_with_its_queries_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
