@@ -113,6 +113,35 @@ def test_they_stay_true_when_fields_change(g: Any) -> None:
     assert [each.full_name for each in g.find(Person, field("full_name") >= "A")] == ["Amy Yu", "Bo Li"]
 
 
+class Parcel(Node):
+    id: str
+    width: int
+    depth: int
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def area(self) -> Annotated[int, Stored()]:
+        return self.width * self.depth
+
+
+def test_what_they_cost(everywhere: Everywhere) -> None:
+    """A change reads first, and writes on condition that what it read is still there."""
+    g = everywhere([Parcel])
+    calls: list[tuple[Any, int]] = [
+        (lambda: g.put(Parcel(id="a", width=2, depth=3)), 1),
+        (lambda: g.get(Parcel, "a").area == 6, 1),
+        (lambda: g.update(Parcel, "a", width=5).area == 15, 2),
+        (lambda: g.update(Parcel, "a", field("depth") + 1, only_if=field("area") == 15).area == 20, 2),
+        (lambda: g.upsert(Parcel, "a", width=1, depth=7).area == 7, 2),
+        (lambda: g.upsert(Parcel, "b", width=2, depth=2).area == 4, 2),
+        (lambda: [each.id for each in g.scan(Parcel, segments=1).where(field("area") < 5)] == ["b"], 1),
+    ]
+    for call, requests in calls:
+        with g.meter() as meter:
+            assert call() is not False
+        assert meter.requests == requests
+
+
 def test_an_assigned_field_counts_when_it_is_put(g: Any) -> None:
     ann = Person(id="a", first="Ann", last="Lee")
     assert ann.length == 3
