@@ -323,7 +323,7 @@ class Member(Node):
 def test_an_edge_is_built_from_ids_refs_or_nodes() -> None:
     for source in ("p", Person.ref("p"), Person(id="p")):
         assert Likes(source=source, target=Place.ref("x")) == Likes(source="p", target="x")
-    with pytest.raises(AdjoinError, match="this end of the edge must be a Person, got Place 'x'"):
+    with pytest.raises(AdjoinError, match="a Person is needed here, got Place 'x'"):
         Likes(source=Place.ref("x"), target="x")  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field as declared
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, LiteralString, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, LiteralString, NoReturn, TypeAlias, TypeVar, overload
 
 from adjoin.class_fields import ClassField
 from adjoin.dataclass import dataclass
@@ -49,7 +49,6 @@ class Predicate:
 def _parts(thing: Any, kind: type[AllOf | AnyOf]) -> tuple[Predicate, ...]:
     """Returns the operands of a chain of the same operator, so that a long chain becomes one flat predicate."""
     if not isinstance(thing, Predicate):
-        # `field("a") == 1 & field("b") == 2` means `field("a") == (1 & field("b")) == 2` in Python.
         raise InvalidValue(f"{shown(thing)} is not a comparison; put parentheses around each side of & and |")
     return thing.predicates if isinstance(thing, kind) else (thing,)
 
@@ -178,6 +177,19 @@ class FieldReference(Generic[ValueT]):
 
     # `==` makes a comparison, so references cannot be found in sets and dicts.
     __hash__ = None  # type: ignore[assignment]
+
+    if not TYPE_CHECKING:
+
+        def _joined(self, other: Any) -> NoReturn:
+            # `field("a") == 1 & field("b") == 2` means `field("a") == (1 & field("b")) == 2` in Python.
+            raise InvalidValue(
+                f"field({self.name!r}) is not a comparison, as & | ~ need it; put parentheses around each side"
+            )
+
+        def __invert__(self) -> NoReturn:
+            self._joined(None)
+
+        __and__ = __rand__ = __or__ = __ror__ = _joined
 
     def between(self, low: ValueT, high: ValueT) -> Comparison:
         """The field lies between two values, both included."""

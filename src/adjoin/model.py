@@ -403,8 +403,8 @@ def _id_of(value: Any, expected: type[Node] | None) -> Any:
             return value
     if expected is not None and model is not expected and model.__declaration__.head is not expected:
         raise InvalidKey(
-            f"this end of the edge must be a {expected.__name__}, got {model.__name__} {shown(id)}; "
-            f"pass a {expected.__name__}, its ref or its id"
+            f"a {expected.__name__} is needed here, got {model.__name__} {shown(id)}; pass a {expected.__name__}, its "
+            f"ref or its id"
         )
     return id
 
