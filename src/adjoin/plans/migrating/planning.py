@@ -51,7 +51,9 @@ PAGE = 500
 SHOWN = 100
 """How many items that cannot be completed are named."""
 _SAMPLE = 2000
-"""How many items a dry run reads. The rest of a larger table is estimated."""
+"""About how many items a dry run reads. The rest of a larger table is estimated."""
+_PARTS = 4
+"""How many parts of a large table it reads at most: few partitions may leave some without items."""
 
 
 def field_changes_of(
@@ -168,26 +170,23 @@ def planned(
     left: list[IncompleteItem] = []
     strays: list[Stray] = []
     one_sided = of_one_item(layout, recorded)
-    read, start, is_exact = 0, None, False
+    sample = _Sample(described, layout.table)
     # What is read here is what a pass reads: the table, with the index copies, claims and twins of its items.
     consumed = Consumption(None, time.time)
-    while read < _SAMPLE and not is_exact:
-        asked = Scan(layout.table, limit=PAGE, start=start, consistent=True)
+    while not sample.is_enough:
         fills = FieldChanges(field_changes.fills)
-        page, some, others = yield from consumed.metered(_looked(layout, asked, fills, one_sided, refused))
+        page, some, others = yield from consumed.metered(_looked(layout, sample.next, fills, one_sided, refused))
         lacks += some
         strays += others
         if removes:
             after = {place_of(each.key): each.after for each in some}
             items = [after.get(place_of(layout.key_of(item)), item) for item in page.items]
             left += _removals(layout, items, field_changes)
-        read, start = read + page.scanned, page.last
-        is_exact = start is None
-    if is_exact and not (is_recorded_due or lacks or left or strays or refused):
+        sample.take(page)
+    if sample.is_exact and not (is_recorded_due or lacks or left or strays or refused):
         # The classes may have former names, or functions that fill fields, and no item needs them any more.
         return MigrationPlan(tuple(found), tuple(steps), (), True)
-    total = read if is_exact else max(read, described.item_count)
-    share = total / read if read else 1.0
+    share = sample.share
     steps.append(MigrationStep("expand", "deploy programs with the new declarations; older ones may go on"))
     counted: dict[str, list[IncompleteItem]] = {}
     for each in lacks:
@@ -208,9 +207,55 @@ def planned(
     )
     # The change stream has what the pass itself wrote, too.
     followed = sum(each.look for each in lacks) * share
-    owners = sum(_owners(each, are_together=total <= PAGE) for each in lacks) * share
+    owners = sum(_owners(each, are_together=sample.read * share <= PAGE) for each in lacks) * share
     steps.append(replace(last, rcu=last.rcu + (pass_rcu + owners if again.startswith("read the table") else followed)))
-    return MigrationPlan(tuple(found), tuple(steps), tuple(refused[:SHOWN]), is_exact)
+    return MigrationPlan(tuple(found), tuple(steps), tuple(refused[:SHOWN]), sample.is_exact)
+
+
+class _Sample:
+    """What is read of a table: all of a small one, and of a large one some parts of its partitions.
+
+    The parts are those of a parallel scan, because the first items in the order of a file may be of one class only.
+    """
+
+    def __init__(self, described: TableResponse, table: str) -> None:
+        self._table, self._items = table, described.item_count
+        parts = max(1, -(-described.item_count // _SAMPLE))
+        self._left: list[tuple[int, int] | None] = (
+            [None] if parts == 1 else [(number, parts) for number in range(min(parts, _PARTS))]
+        )
+        self._is_whole = parts == 1
+        self._start: Item | None = None
+        self.read = 0
+
+    @property
+    def is_enough(self) -> bool:
+        if not self._left or self.read >= 2 * _SAMPLE:
+            return True
+        # A part is read to its end: in a file, its items are in the order of their keys as well.
+        return self._start is None and self.read >= _SAMPLE // 2
+
+    @property
+    def is_exact(self) -> bool:
+        return self._is_whole and not self._left
+
+    @property
+    def share(self) -> float:
+        """How many items of the table each that was read stands for."""
+        return 1.0 if self.is_exact or not self.read else max(1.0, self._items / self.read)
+
+    @property
+    def next(self) -> Scan:
+        return Scan(self._table, limit=PAGE, start=self._start, segment=self._left[0], consistent=True)
+
+    def take(self, page: PageResponse) -> None:
+        self.read += page.scanned
+        self._start = page.last
+        if page.last is None:
+            del self._left[0]
+        if not self._left and not self.read and not self._is_whole:
+            # All items are in a few partitions, which are in other parts.
+            self._left, self._is_whole = [None], True
 
 
 def _looked(
@@ -283,10 +328,10 @@ def planned_into(translation: Translation) -> Plan[MigrationPlan]:
     (described,) = yield (DescribeTable(old.table),)
     refused: list[Refusal] = []
     moved: dict[str, list[tuple[float, float]]] = {}
-    others, read, start, is_exact = 0, 0, None, False
-    while read < _SAMPLE and not is_exact:
+    others, sample = 0, _Sample(described, old.table)
+    while not sample.is_enough:
         page: PageResponse
-        (page,) = yield (Scan(old.table, limit=PAGE, start=start, consistent=True),)
+        (page,) = yield (sample.next,)
         for item in page.items:
             try:
                 found = translation.moved(item)
@@ -298,10 +343,8 @@ def planned_into(translation: Translation) -> Plan[MigrationPlan]:
                 moved.setdefault(found.kind.name, []).append(price(found))
             elif translation.is_other(item):
                 others += 1
-        read, start = read + page.scanned, page.last
-        is_exact = start is None
-    total = read if is_exact else max(read, described.item_count)
-    share = total / read if read else 1.0
+        sample.take(page)
+    share = sample.share
     steps = [
         MigrationStep("expand", f"create the table {new.table!r}; programs go on with {old.table!r}"),
         MigrationStep(
@@ -324,4 +367,4 @@ def planned_into(translation: Translation) -> Plan[MigrationPlan]:
             f"{counts}; then start programs with {new.table!r}",
         )
     )
-    return MigrationPlan((), tuple(steps), tuple(refused[:SHOWN]), is_exact)
+    return MigrationPlan((), tuple(steps), tuple(refused[:SHOWN]), sample.is_exact)
