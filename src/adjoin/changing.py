@@ -137,14 +137,14 @@ class Changes(Changing):
         only_if: Predicate | None = None,
         **changes: Any,
     ) -> M:
-        """Changes the named fields of a node or an edge, and returns it as it is stored then.
+        """Changes the named fields of a node or an edge, and returns the node or edge with these changes.
 
         Pass a class and an id, or for an edge its source and target; or pass a ref, a node or an edge. A change is a
-        value, or is made of the stored one: `credits=field("credits") + 1`. What changes inside of a field comes after
-        the ids: `field("address.city").set("Porto")`. An instance of a class with a `Version()`
-        is changed only if the stored version is the same; `if_version` compares with another number, and None with
-        nothing. Raises `NotFound` if the node or edge does not exist, `ConditionFailed` if its version differs or if
-        `only_if` does not hold.
+        new value, or is made of the stored one: `credits=field("credits") + 1`. A change inside of a field follows the
+        ids: `field("address.city").set("Porto")`. An instance of a class with a `Version()` is changed only if the
+        stored version is the same. `if_version` compares with another number; with None, nothing is compared. Raises
+        `NotFound` if the node or edge does not exist, `ConditionFailed` if its version differs or if `only_if` does not
+        hold.
         """
         changed: M = self._run(self._update(what, given, if_version, only_if, changes))
         return changed
@@ -157,12 +157,12 @@ class Changes(Changing):
         only_if: Predicate | None = None,
         **changes: Any,
     ) -> M:
-        """Changes the named fields of a node or an edge, or makes it with them; returns it as it is stored then.
+        """Changes the named fields of a node or an edge, or makes it with these fields; returns the result.
 
         Pass a class and an id, or for an edge its source and target; or pass a ref. Fields without a default must be
-        given. If there is none, all other fields have their defaults, and a change such as `visits=field("visits") + 1`
-        starts from the default. It does not check that the ends of an edge exist. Raises `ConditionFailed` if `only_if`
-        does not hold for what is stored, also if nothing is.
+        given. A new node or edge has the defaults of all other fields, and a change such as `visits=field("visits") +
+        1` starts from the default. It does not check that the ends of an edge exist. Raises `ConditionFailed` if
+        `only_if` does not hold for what is stored, also if nothing is.
         """
         changed: M = self._run(self._upsert(what, given, only_if, changes))
         return changed
@@ -183,14 +183,14 @@ class AsyncChanges(Changing):
         only_if: Predicate | None = None,
         **changes: Any,
     ) -> M:
-        """Changes the named fields of a node or an edge, and returns it as it is stored then.
+        """Changes the named fields of a node or an edge, and returns the node or edge with these changes.
 
         Pass a class and an id, or for an edge its source and target; or pass a ref, a node or an edge. A change is a
-        value, or is made of the stored one: `credits=field("credits") + 1`. What changes inside of a field comes after
-        the ids: `field("address.city").set("Porto")`. An instance of a class with a `Version()`
-        is changed only if the stored version is the same; `if_version` compares with another number, and None with
-        nothing. Raises `NotFound` if the node or edge does not exist, `ConditionFailed` if its version differs or if
-        `only_if` does not hold.
+        new value, or is made of the stored one: `credits=field("credits") + 1`. A change inside of a field follows the
+        ids: `field("address.city").set("Porto")`. An instance of a class with a `Version()` is changed only if the
+        stored version is the same. `if_version` compares with another number; with None, nothing is compared. Raises
+        `NotFound` if the node or edge does not exist, `ConditionFailed` if its version differs or if `only_if` does not
+        hold.
         """
         changed: M = await self._run(self._update(what, given, if_version, only_if, changes))
         return changed
@@ -203,12 +203,12 @@ class AsyncChanges(Changing):
         only_if: Predicate | None = None,
         **changes: Any,
     ) -> M:
-        """Changes the named fields of a node or an edge, or makes it with them; returns it as it is stored then.
+        """Changes the named fields of a node or an edge, or makes it with these fields; returns the result.
 
         Pass a class and an id, or for an edge its source and target; or pass a ref. Fields without a default must be
-        given. If there is none, all other fields have their defaults, and a change such as `visits=field("visits") + 1`
-        starts from the default. It does not check that the ends of an edge exist. Raises `ConditionFailed` if `only_if`
-        does not hold for what is stored, also if nothing is.
+        given. A new node or edge has the defaults of all other fields, and a change such as `visits=field("visits") +
+        1` starts from the default. It does not check that the ends of an edge exist. Raises `ConditionFailed` if
+        `only_if` does not hold for what is stored, also if nothing is.
         """
         changed: M = await self._run(self._upsert(what, given, only_if, changes))
         return changed

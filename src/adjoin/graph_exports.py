@@ -246,7 +246,7 @@ def _line(values: Iterable[str | None]) -> str:
 
 
 def _cell(value: str | None) -> str:
-    """A field of CSV. Nothing is no value, and two quotes are an empty text."""
+    """A field of CSV. Nothing stands for no value, and two quotes are an empty text."""
     if value is None:
         return ""
     if value and not any(each in value for each in ',"\r\n') and value == value.strip():

@@ -32,7 +32,7 @@ def check_key_conditions(index: IndexDefinition, operators: Mapping[str, str]) -
 
     The message for sort keys is measured at the service, by dynamodb-conformance. Alternator's tests measured that the
     one for partition keys has the same form; they do not tell whether it ends here. Nobody has published the message
-    for an attribute that is no key, so it is the one for keys of one attribute.
+    for an attribute that is not a key, so it is the one for keys of one attribute.
     """
     check_condition_count(len(operators), len(index.keys))
     if unequal := _unequal(index.partitions, operators):

@@ -61,7 +61,7 @@ class ReadingById(Verbs):
         if id is not None or len(unique) > 1:
             raise InvalidValue(f"get finds a {kind.name} by its id or by one unique field; pass only one of them")
         ((name, value),) = kind.by_field(unique).items()
-        # Raises for a name that is no field at all, with the closest one.
+        # Raises for a name that is not a field at all, with the closest one.
         kind.attribute(name)
         if name not in kind.unique:
             raise InvalidKey(

@@ -180,7 +180,7 @@ class Traversing(Verbs, Asking):
 
 
 def given_node(node: Any) -> Any:
-    """The node at the end of a path; None is no node."""
+    """The node at the end of a path; None stands for no node."""
     if node is None:
         raise InvalidValue("a path needs a node where it ends, got None; pass a node, a ref or an id")
     return node

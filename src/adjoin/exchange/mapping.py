@@ -87,7 +87,7 @@ class Mapped:
         self._converted = [(name, self._converts[name]) for name in self._names if name in self._converts]
 
     def from_cells(self, row: Sequence[str]) -> Any:
-        """The instance of a row of texts. An empty cell is no value; a field that must have one gets an empty text."""
+        """The instance of a row of texts. An empty cell is a missing value, or an empty text if the field needs one."""
         values = dict(zip(self._names, row, strict=True))
         values.pop(None, None)
         if "" in row:
@@ -95,7 +95,7 @@ class Mapped:
         return self._made(values, self._converted)
 
     def from_values(self, row: Sequence[Any]) -> Any:
-        """The instance of a row of values. None is no value."""
+        """The instance of a row of values. None stands for no value."""
         values = dict(zip(self._names, row, strict=True))
         if None in values or None in row:
             values = {name: value for name, value in values.items() if name is not None and value is not None}

@@ -20,7 +20,7 @@ def far_reader(
 ) -> Callable[[Item], Any] | None:
     """The function that reads the id of that side, "source" or "target"; None if it would have to validate the ids.
 
-    `read` reads whole edges. What is returned is None for an item that is no edge of the class.
+    `read` reads whole edges. What is returned is None for an item that is not an edge of the class.
     """
     source, target = keys.kind.source, keys.kind.target
     if not (_is_bare(source) and _is_bare(target)):

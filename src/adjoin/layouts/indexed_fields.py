@@ -231,7 +231,7 @@ def disjoint(stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
 
 
 def _above(prefix: str) -> str | None:
-    """The least text above all texts with a prefix; None if there is none. It is no key, which has a separator."""
+    """The least text above all texts with a prefix; None if there is none. It is not a key, which has a separator."""
     start = prefix.rstrip("\U0010ffff")
     if not start:
         return None

@@ -287,7 +287,7 @@ def _unpadded(text: str) -> str:
 
 
 # --- keys that are no text ---------------------------------------------------------------------
-# Such a key is one value: a number as DynamoDB spells it, or bytes in Base64. It is no text in which parts end.
+# Such a key is one value: a number as DynamoDB spells it, or bytes in Base64. It is not a text in which parts end.
 
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -344,7 +344,7 @@ def _epoch(format: EpochFormat) -> Transform:
 
 
 def typed_transform(type: KeyType, plain: type | None, spec: str = "") -> Transform | None:
-    """How a key that is no text spells values of a Python type; None if it cannot have such values.
+    """How a key that is not text spells values of a Python type; None if it cannot have such values.
 
     `spec` is the transform of its placeholder: none, or for times in a number "epoch" or "epoch_ms".
     """

@@ -24,7 +24,7 @@ from adjoin.schema import KEY_TYPES
 
 
 def id_of(kind: NodeType, told: Mapping[str, Any], side: str = "") -> Any:
-    """The id in the texts of its parts, by their names; None if one is missing or is no value of its type."""
+    """The id in the texts of its parts, by their names; None if one is missing or is not a value of its type."""
     if kind.only is not None:
         text = told.get(side + kind.only)
         # The key of a node of one of several classes was read as a ref.
@@ -119,7 +119,7 @@ _STEPS: dict[type, Any] = {int: 1, dt.datetime: dt.timedelta(microseconds=1)}
 
 
 def _check_plain(kind: EntityType, part: Part, plain: type) -> None:
-    """Refuses a field whose values a key cannot hold, and a width for what is no number."""
+    """Refuses a field whose values a key cannot hold, and a width for what is not a number."""
     if not issubclass(plain, KEY_TYPES):
         raise InvalidModel(
             f"{kind.name}.{part.name} is a {plain.__name__}, which cannot be part of a key; use text, a whole number, "

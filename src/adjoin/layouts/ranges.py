@@ -73,7 +73,7 @@ class EdgeAccess:
     shows: Callable[[Item], bool] | None = None
     """For a collection, which of the items that no class explains belong to it; None for none of them."""
     refine: Callable[[Any], Any] | None = None
-    """What `decode` does with an edge after it was read; returns None for one that is no part of the answer."""
+    """What `decode` does with an edge after it was read; returns None for one that is not part of the answer."""
     is_sparse: bool = False
     """Whether edges of the class may be missing from the index, because a part of its key is None."""
 

@@ -55,7 +55,7 @@ class TemplateTexts:
         self._type_words = {kind.model: self._type_word(kind) for kind in schema.types}
 
     def is_bare(self, kind: EntityType, attribute: str, pieces: Pieces) -> bool:
-        """Whether an attribute is no key and has one value, which nothing has to separate from another."""
+        """Whether an attribute is not a key and has one value, which nothing has to separate from another."""
         parts = [piece for piece in pieces if isinstance(piece, Part)]
         # A node of one of several classes is a whole node key, with separators of its own.
         return attribute in self.further(kind) and len(parts) == 1 and not parts[0].among
@@ -215,7 +215,7 @@ class TemplateTexts:
         if parent is not None and own in (None, "{parent}"):
             return self._respelled(parent, self._node_partition(parent), "parent")
         if own is None and kind.only is not None and self.layout.types.get(self.layout.partition_key, "S") != "S":
-            # A key that is no text has no room for a label.
+            # A key that is not text has no room for a label.
             return f"{{{kind.only}}}"
         return own or SEPARATOR.join(("{label}", *(f"{{{name}}}" for name in kind.parts)))
 

@@ -248,8 +248,8 @@ def disconnect_counted(
             # Only the stamp is another one.
             return AGAIN
         if met:
-            # A one-sided edge is no edge, and its item is removed in any case. For an edge with the mark of a delete,
-            # the deletion record says whether it still existed.
+            # A one-sided edge does not count as an edge, and its item is removed in any case. For an edge with the mark
+            # of a delete, the deletion record says whether it still existed.
             there = [dict(item) for item in met if item is not None]
             is_shown = None not in met and bool((yield from visible(layout, there)))
             wanted = lock if is_shown else None

@@ -12,8 +12,8 @@ may move to one of the new shards. So a position keeps nothing that was read ahe
 all are. What sorts before the last result is left out: it has moved. A page token holds only the last result, so among
 results with equal sort keys, one that moves between two pages may be found twice.
 
-What keys do not answer exactly is filtered: by DynamoDB, where the attribute is in the index and is no key of it, and
-otherwise here, after the items were read.
+What keys do not answer exactly is filtered: by DynamoDB, where the attribute is in the index and is not a key of it,
+and otherwise here, after the items were read.
 """
 
 from __future__ import annotations

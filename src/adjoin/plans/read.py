@@ -205,7 +205,7 @@ def get_each(
 ) -> Plan[list[Any]]:
     """One node (or None) per class and id, in order. They must be different nodes.
 
-    An id that no node can have is refused if programs have given it. In edges that others wrote, it is no node.
+    An id that no node can have is refused if programs have given it. In edges that others wrote, it is not a node.
     """
     sent = projected(layout, wanted[0][0], some) if wanted else None
     try:
@@ -390,7 +390,7 @@ class Question:
         return decode
 
     def decoder(self, layout: BoundLayout) -> Callable[[Item], Any]:
-        """The function that reads an item; it returns None for what is no part of the answer."""
+        """The function that reads an item; it returns None for what is not part of the answer."""
         decode, kind, rest = self.range.access.decode, self.range.access.kind, self.rest
         if kind is None:
             return lambda item: read_or_plain(layout, item)

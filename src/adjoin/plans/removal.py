@@ -103,8 +103,8 @@ def _disconnect_all(layout: BoundLayout, keys: list[Item], others: list[Delete],
             others = [each for each, is_foreign in zip(others, foreign, strict=True) if not is_foreign]
     if failed == [None] * len(keys):
         return False
-    # A one-sided edge is no edge, and its item is removed in any case. For an edge with the mark of a delete, the
-    # deletion record says whether it still existed.
+    # A one-sided edge does not count as an edge, and its item is removed in any case. For an edge with the mark of a
+    # delete, the deletion record says whether it still existed.
     there = [dict(item) for item in failed if item is not None]
     is_shown = None not in failed and bool((yield from visible(layout, there)))
     wanted = lock if is_shown else None

@@ -43,7 +43,7 @@ _MOST_ASKED = 100_000
 Sought: TypeAlias = Literal["entities", "others", "everything"]
 """Nodes and edges; items that no class explains; or both."""
 _Read: TypeAlias = Callable[[Item], Any]
-"""What an item is in the answer; None if it is no part of it."""
+"""What an item is in the answer; None if it is not part of it."""
 
 # --- what is asked -----------------------------------------------------------------------------
 

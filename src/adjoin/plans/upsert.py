@@ -50,7 +50,7 @@ from adjoin.requests import Check, Get, ItemResponse, Plan, Put, Update
 
 
 def upsert(layout: BoundLayout, change: Changed, new: Entity | InvalidValue) -> Plan[Any]:
-    """Changes fields, or makes the node or edge `new`; returns it as it is stored then.
+    """Changes fields, or makes the node or edge `new`; returns the result.
 
     `new` is the error if there can be no new one with these values, which matters only if there is none yet.
     """
@@ -77,7 +77,7 @@ def upsert(layout: BoundLayout, change: Changed, new: Entity | InvalidValue) -> 
             return (yield from add(layout, new))
         except AlreadyExists:
             # Somebody else made it, and then it can be changed. Otherwise a unique value belongs to another node, or
-            # the key holds something that is no such node or edge.
+            # the key holds something that is not such a node or edge.
             (response,) = yield (Get(layout.table, change.identity.keys[0], consistent=True),)
             there = [] if response.item is None else [response.item]
             if not (yield from visible(layout, there)) or not _is_it(layout, change, there[0]):

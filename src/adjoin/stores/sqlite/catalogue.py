@@ -68,7 +68,7 @@ def _definition_in(text: str) -> TableDefinition:
                     index[first], *index[further] = index[first]
         return _DEFINITION.validate_python(definition)
     except (AttributeError, TypeError, ValueError):
-        # It is no JSON, or not that of a definition.
+        # It is not JSON, or not that of a definition.
         raise BrokenRow from None
 
 

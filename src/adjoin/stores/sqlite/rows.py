@@ -93,7 +93,7 @@ def key_value(attribute: AttributeValue, tag: str) -> str | bytes:
 def segment_of(*arguments: Any) -> int:
     """The scan segment of a partition key, which may have several columns: the same in every process and everywhere.
 
-    A column that is neither text nor bytes is no key: `BrokenRow`.
+    A column that is neither text nor bytes is not a key: `BrokenRow`.
     """
     *columns, total = arguments
     crc = 0
@@ -260,7 +260,7 @@ class RowForm:
 def _sum_of(texts: dict[int, str], value: str = "found[%d]") -> str:
     """An expression for the sum of a row, of which `value` is one at some place.
 
-    What is not part of the item is no part of it, so that it stays the same when indexes come and go: columns that
+    What is not part of the item is not part of it, so that it stays the same when indexes come and go: columns that
     repeat what is in the body, and columns that are NULL.
     """
     keys = " + ".join(value % place if place in texts else f"{value % place}.hex()" for place in (_PARTITION, _SORT))
