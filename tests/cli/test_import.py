@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
@@ -216,6 +217,22 @@ def test_columns_with_other_names(file: Path, capsys: pytest.CaptureFixture[str]
     assert everything("k.db") == [
         repr({**Knows(source=1, target=2, since=date(2020, 5, 6)).model_dump(), "is": "Knows"})
     ]
+
+
+def test_a_null_in_parquet_is_a_missing_value(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {
+        "source": ["1", "1"],
+        "target": ["2", "3"],
+        "since": ["2024-01-01"] * 2,
+        "weight": [None, "2.5"],
+        "x": [1, 2],
+    }
+    pyarrow = import_module("pyarrow")
+    import_module("pyarrow.parquet").write_table(pyarrow.table(rows), "knows.parquet")
+    assert main(["import", "new.db", MODULE, "knows.parquet", "Knows", "--ignore", "x", "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("loaded 2 records")
+    with Graph("new.db", [Person, Knows]) as g:
+        assert [(edge.target, edge.weight) for edge in g.out(1, Knows)] == [(2, Decimal(1)), (3, Decimal("2.5"))]
 
 
 @pytest.mark.parametrize(
