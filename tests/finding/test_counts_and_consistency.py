@@ -152,6 +152,21 @@ def test_an_index_of_keys_counts_nodes_alone(store: Watched) -> None:
         assert "only token, user" in str(g.explain(mine.count))
         assert mine.where(field("data") == "x").count() == 3
         assert mine.where(field("token") > "0").count() == 2
+        store.asked.clear()
+        assert (g.index("ByUser").partition("ann").count(), g.index("ByUser").count()) == (3, 3)
+        assert [type(each) for each in store.asked] == [Query, Scan]
+        assert g.index("ByUser").others.count() == 1
+
+
+def test_an_index_counts_what_iterating_gives(g: Graph, store: Watched) -> None:
+    """Marks of deletes are in no index of keys, so there whole items are read."""
+    for query in (g.index("ByAuthor").partition("ann"), g.index("ByViews").partition("ann"), g.index("ByStars")):
+        assert query.count() == len(list(query)) > 0
+        assert query.others.count() == len(list(query.others))
+    store.asked.clear()
+    assert g.index("ByViews").partition("ann").count() == 5
+    assert [type(each) for each in store.asked] == [Query]
+    assert {str(path) for path in getattr(store.asked[0], "projection", None) or ()} >= KEYS
 
 
 Kept = Annotated[str, BeforeValidator(lambda text: text)]

@@ -256,12 +256,14 @@ class KeySearch:
 
     def _by_keys(self, layout: BoundLayout) -> KeySearch:
         """The search without the other attributes, if these are not needed; otherwise the search itself."""
-        kind = self.kind
-        if kind is None or self.rest or self.decode is not None or not is_told_by_keys(layout, kind):
+        kinds = layout.schema.types if self.kind is None else (self.kind,)
+        if self.are_others or self.rest or self.decode is not None:
             return self
-        names = {*layout.scan(kind).attributes, *layout.start_names(self.index)}
+        if not all(is_told_by_keys(layout, kind) for kind in kinds):
+            return self
+        names = {*layout.scan(self.kind).attributes, *layout.start_names(self.index)}
         if self.held is not None:
-            if not self._is_held(layout, kind, names):
+            if not all(self._is_held(layout, kind, names) for kind in kinds):
                 return self
             names &= self.held
         return self.with_(only=tuple(sorted(names)), is_partial=False, is_completed=False)
@@ -324,6 +326,7 @@ def index_search(layout: BoundLayout, name: str) -> KeySearch:
         raise InvalidKey(unknown_field(f"the table {layout.table}", name, known, "index"))
     sort_keys = tuple(key.name for key in layout.sort_attributes(name))
     lacks_some, spread = index.projection.kind != "ALL", layout.spread(name)
+    keys = {key.name for key in (*layout.definition.keys, *layout.partition_attributes(name))} | {*sort_keys}
     partitions = WHOLE if spread is None else _first(spread)
     return KeySearch(
         None,
@@ -333,6 +336,7 @@ def index_search(layout: BoundLayout, name: str) -> KeySearch:
         sort_keys,
         is_partial=lacks_some and not index.local,
         is_completed=lacks_some and index.local,
+        held=frozenset({*keys, *index.projection.attributes}) if lacks_some else None,
         spread=spread,
     )
 

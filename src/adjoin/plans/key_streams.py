@@ -128,7 +128,7 @@ class KeyReading:
     def _decoder(self) -> Callable[[Item], Any]:
         layout, kind, rest, read = self._layout, self.asked.kind, self.asked.rest, self.asked.decode
         if kind is None:
-            return self._any
+            return self._any if self.asked.only is None else self._any_key
         if self.asked.question is not None:
             read = self.asked.question.sending(layout).some_decoder(layout)
         some = self.asked.read_fields
@@ -161,6 +161,11 @@ class KeyReading:
         if isinstance(found, dict) and self._layout.is_of_a_tenant(item):
             return None
         return found if isinstance(found, dict) == self.asked.are_others else None
+
+    def _any_key(self, item: Item) -> Any:
+        layout = self._layout
+        kind = None if layout.is_bookkeeping(item) else layout.kind_of(item)
+        return True if kind is not None and layout.is_one(kind, item) else None
 
     @property
     def is_over(self) -> bool:
