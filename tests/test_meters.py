@@ -80,3 +80,14 @@ def test_asynchronous_calls(tmp_path: Any) -> None:
     meter, at = asyncio.run(program())
     where = "test_asynchronous_calls.<locals>.program"
     assert told(meter.sites) == [(where, at, 1, 0.5), (None, None, 2, 0.5 + 0.5)]
+
+
+def test_units_are_told_apart_by_table_and_index(g: Graph) -> None:
+    with g.meter() as meter:
+        list(g.into("b", Knows))
+        g.get(Person, "a")
+        g.put(Knows(source="b", target="c"))
+    (table,) = meter.tables.values()
+    assert (table.rcu, table.wcu) == (0.5, 1.0)
+    assert {name: (usage.rcu, usage.wcu) for name, usage in table.indexes.items()} == {"GSI1": (0.5, 1.0)}
+    assert (meter.rcu, meter.wcu) == (1.0, 2.0)

@@ -124,6 +124,15 @@ def test_a_node_and_an_edge_are_tables_of_their_fields() -> None:
     assert shown.cells == ["source", "ann", "target", "maths", "grade", "A", "points", "0"]
 
 
+def test_a_field_that_was_not_read_is_marked_and_the_others_are_not(g: Graph) -> None:
+    some = g.get(Student, "ann", only=["name"])
+    assert some is not None
+    html = some._repr_html_()
+    assert ">Ann<" in html
+    assert html.count("<em>") == html.count("<em>not read</em>") == 2
+    assert "<em>" not in ANN._repr_html_()
+
+
 def test_what_a_repr_hides_or_was_not_read_is_not_shown(g: Graph) -> None:
     class Account(Node):
         id: str
