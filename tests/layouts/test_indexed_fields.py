@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from adjoin.layouts.indexed_fields import ShardBook, is_rehearsed, rehearsed
+import pytest
+
+from adjoin.layouts.indexed_fields import ShardBook, Stretch, disjoint, is_rehearsed, rehearsed
 from adjoin.layouts.shard_numbers import ShardNumber
 from adjoin.sharding.heat import PAUSE, REPORT_AFTER, WINDOW, Heat
 from adjoin.sharding.maps import FIRST_LEASE, GRACE, ShardMap
@@ -114,3 +116,31 @@ def test_how_often_to_report_is_told_by_what_all_write() -> None:
     book.heard("a", Heat(window=heat.window, units=1_000 * REPORT_AFTER))
     book.place("a", "x", "1", 2 * REPORT_AFTER * 1024)
     assert book.reports() == {}
+
+
+@pytest.mark.parametrize(
+    ("stretches", "together"),
+    [
+        ([], []),
+        ([("b", "a")], []),
+        ([("a", "c"), ("a", "c")], [("a", "c")]),
+        ([("d", "f"), ("a", "c")], [("a", "c"), ("d", "f")]),
+        ([("a", "c"), ("b", "f"), ("g", "h")], [("a", "f"), ("g", "h")]),
+        ([("a", "f"), ("b", "c"), ("e", "g")], [("a", "g")]),
+        ([("a", "c"), ("c", "d")], [("a", "d")]),
+        ([("a", None), ("b", "c"), ("d", "e")], [("a", None)]),
+        ([("a", "b"), ("c", None), ("d", "e")], [("a", "b"), ("c", None)]),
+    ],
+)
+def test_stretches_that_share_entries_become_one(
+    stretches: list[tuple[str, str | None]], together: list[tuple[str, str | None]]
+) -> None:
+    found = disjoint(Stretch(low, high) for low, high in stretches)
+    assert [(each.low, each.high) for each in found] == together
+
+
+def test_a_stretch_by_prefix_ends_where_the_prefix_does() -> None:
+    assert disjoint([Stretch(prefix="a#"), Stretch("a#x", "b")]) == (Stretch("a#", "b"),)
+    assert disjoint([Stretch(prefix="a#"), Stretch("c", "d")]) == (Stretch("a#", "a$"), Stretch("c", "d"))
+    assert disjoint([Stretch("a", "c", value="1"), Stretch("b", "d", value="1")]) == (Stretch("a", "d", value="1"),)
+    assert disjoint([Stretch("a", "c", value="1"), Stretch("b", "d", value="2")]) == (Stretch("a", "d"),)

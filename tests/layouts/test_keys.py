@@ -231,3 +231,23 @@ def test_a_key_of_a_number_that_no_id_can_be_is_nobodys(model: type[Node], ids: 
     with Graph(":memory:", [model], AdjacencyList(keys={model: Keys("S#{id:04}", "#META")})) as g:
         keys = {id: {"PK": {"S": f"S#{id:04}"}, "SK": {"S": "#META"}} for id in (3, 7, 12)}
         assert [id for id, key in keys.items() if g._layout.kind_of(key) is not None] == ids
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "may"),
+    [
+        ("{k}#BY", "A#{id}X", False),
+        ("{k}#BX", "A#{id}X", True),
+        ("{k}#AB", "Z#A{id}B", True),
+        ("{k}#AB", "Z#AB{id}B", False),
+        ("{k}#AB", "Z#B{id}", False),
+        ("{k}#AB", "Z#A{id}", True),
+        ("{k}#A{n}X", "Z#A{id}Y", False),
+        ("{k}#A{n}X", "Z#AB{id}YX", True),
+        ("{k}#A", "{k}#A#{id}", False),
+    ],
+)
+def test_two_templates_may_render_the_same_key(one: str, other: str, may: bool) -> None:
+    """A literal segment meets one with a part only if it has the beginning and the end of it, one after the other."""
+    assert template(one).may_equal(template(other)) is may
+    assert template(other).may_equal(template(one)) is may

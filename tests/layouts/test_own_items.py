@@ -9,7 +9,8 @@ import pytest
 
 from adjoin import AdjacencyList, Edge, Indexed, InvalidKey, Keys, Node
 from adjoin.layouts.bound import BoundLayout
-from adjoin.layouts.own_items import LONGEST_RANK, digest_of, rank_text
+from adjoin.layouts.managed_keys import without
+from adjoin.layouts.own_items import COUNTED, LONGEST_RANK, digest_of, keys_on, rank_text
 from adjoin.schema import Schema
 from adjoin.units import MAX_SORT_KEY_SIZE
 from adjoin.values import encode
@@ -148,3 +149,17 @@ def test_a_rank_of_an_earlier_version_has_its_number_in_its_key() -> None:
     assert [len(end) for end in ends] == [20, 20]
     assert len({*ends}) == 2
     assert texts(LEDGERS.rank_key("CUSTOMER#C1", "now", "rule", "5", EDGE, "token123"))[1].endswith("token123")
+
+
+def test_what_another_program_wrote_for_a_declaration_is_none() -> None:
+    counted = {COUNTED: {"M": {"CUSTOMER.a": {"S": "one?"}, "CUSTOMER.b": {"N": "1"}, "CUSTOMER.c": {"S": "two"}}}}
+    assert keys_on(counted) == {"one", "two"}
+    assert keys_on({COUNTED: {"N": "1"}}) == set()
+    assert keys_on({}) is None
+
+
+def test_an_item_without_some_attributes() -> None:
+    item = {"a": {"N": "1"}, "b": {"N": "2"}}
+    assert without(item, ["a", "c"]) == {"b": {"N": "2"}}
+    assert without(item, []) == item
+    assert item == {"a": {"N": "1"}, "b": {"N": "2"}}

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field, field_validator
+from pydantic import AliasChoices, Field, field_validator
 
 from adjoin import AdjacencyList, Edge, InvalidItem, Node
 from adjoin.layouts.adjacency_reader import AdjacencyReader
@@ -164,3 +164,20 @@ class Strict(Node, strict=True):
 @pytest.mark.parametrize("model", [Everything, Checked, Strict])
 def test_other_classes_go_the_general_way(model: type[Any]) -> None:
     assert AdjacencyList().bind(Schema([model]))._keys.nodes[model].record.wire is None
+
+
+class Renamed(Node):
+    id: str
+    name: Annotated[str, Field(validation_alias=AliasChoices("name", "Name", "title"), serialization_alias="name")] = ""
+    age: int = 0
+
+
+def test_a_field_is_read_by_its_former_names_too_if_only_some_are_read() -> None:
+    layout = AdjacencyList().bind(Schema([Renamed]))
+    kind = layout.schema.node(Renamed)
+    assert set(layout.some_attributes(kind, ["name"])) >= {"name", "Name", "title"}
+    assert {"Name", "title", "age"}.isdisjoint(layout.some_attributes(kind, []))
+    item: Item = {"PK": {"S": "RENAMED#1"}, "SK": {"S": "#META"}, "Name": {"S": "Ann"}}
+    found = layout.decode_some(kind, item, ("name",))
+    assert found is not None
+    assert found.__dict__["name"] == "Ann"

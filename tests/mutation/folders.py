@@ -41,6 +41,7 @@ _KEYS = (
     "tests/designs/test_edges_of_their_own.py", "tests/designs/test_typed_keys.py", "tests/designs/test_formats.py",
     "tests/designs/test_time_series.py", "tests/designs/test_partitions_of_lists.py", "tests/test_unexplained.py",
     "tests/test_families.py", "tests/test_union_ends.py", "tests/test_composite_ids.py",
+    "tests/verbs/test_cardinality.py", "tests/verbs/test_computed.py",
 )  # fmt: skip
 _WRITES = (
     "tests/plans", "tests/verbs", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",
