@@ -99,8 +99,10 @@ def test_nodes_are_found_expanded_and_described(browser: Any, tmp_path: Path) ->
     with opened(browser, shop_file(tmp_path), shop.MODELS, shop.LAYOUT) as page:
         page.open()
         assert page.drawn() == 3
+        page.page.locator("text=Click a node for its details").wait_for()
         page.find("C1", "Customer.id")
         page.headed("Ann Lee")
+        page.page.locator("text=Click a node for its details").wait_for(state="detached")
         kept = page.page.inner_text("[aria-label='Aggregates and copied fields']")
         assert "210.50" in kept or "210.5" in kept
         assert "CUSTOMER#C1" in page.page.inner_text(".details .keys")
@@ -223,6 +225,35 @@ def test_a_walk_is_drawn(browser: Any, tmp_path: Path) -> None:
         page.page.click("text=Draw in the graph")
         page.page.wait_for_selector(SETTLED)
         assert page.page.evaluate("adjoinDrawing.scene.marked.value.size") == 5
+
+
+def test_a_query_begins_with_what_is_drawn_and_says_what_is_missing(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, people_file(tmp_path), people.MODELS, people.LAYOUT) as page:
+        page.open()
+        page.go("Query")
+        box = page.page.locator(".query-form input[type=text]")
+        assert box.input_value() == "P1"
+        box.fill("")
+        page.page.click("button >> text=Run")
+        page.page.locator(".query-form .warning", has_text="the id of a Person is missing").wait_for()
+        page.faults.clear()
+        box.fill("P1")
+        page.page.click("button >> text=Run")
+        page.page.locator("h2", has_text="result").wait_for()
+        assert page.page.locator(".query-form .warning").count() == 0
+
+
+def test_a_row_without_attributes_holds_its_size(browser: Any, tmp_path: Path) -> None:
+    with opened(browser, hostile_file(tmp_path), HOSTILE_MODELS, LAYOUTS["adjacency"], size=(360, 740)) as page:
+        page.open("table")
+        page.page.locator(".attributes .size").first.wait_for()
+        assert (
+            page.page.evaluate(
+                """[...document.querySelectorAll(".items tr .size")].filter((each) =>
+                each.getBoundingClientRect().bottom > each.closest("tr").getBoundingClientRect().bottom + 1).length"""
+            )
+            == 0
+        )
 
 
 def test_the_design_and_what_a_load_costs(browser: Any, tmp_path: Path) -> None:
@@ -427,6 +458,8 @@ def test_a_thousand_nodes_stay_readable(browser: Any, tmp_path: Path) -> None:
         )
         assert overlaps == 0
         assert labels > 40
+        # Nodes of many edges lie among others, and are those by whose names one finds one's way.
+        assert page.page.evaluate("adjoinDrawing.landmarks") == 10
         close = page.page.evaluate(
             """() => {
                 const dots = [...adjoinDrawing.scene.dots.values()];

@@ -36,6 +36,15 @@ const CELL = 64;
 const NAMES = 24;
 /** With more edges than these, only those that matter have their names written. */
 const DENSE = 250;
+/** With more nodes than these, those with the most edges have names even where smaller nodes are in the way. */
+const CROWDED = 150;
+const LANDMARKS = 10;
+/** How far the ring around a node that is selected or marked reaches. */
+const RING = 6;
+
+function overlap(one: Box, other: Box): boolean {
+  return one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
+}
 
 /** Which parts of the canvas have text already. */
 class Taken {
@@ -45,9 +54,7 @@ class Taken {
   /** Takes a part if nothing has it yet. */
   take(box: Box): boolean {
     for (const key of this.keys(box))
-      for (const other of this.cells.get(key) ?? [])
-        if (box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom)
-          return false;
+      for (const other of this.cells.get(key) ?? []) if (overlap(box, other)) return false;
     this.keep(box);
     this.boxes.push(box);
     return true;
@@ -74,9 +81,13 @@ export class Drawing {
   camera: Camera = { x: 0, y: 0, zoom: 1 };
   /** The labels of the last frame, for tests: none may overlap another. */
   labels: Box[] = [];
+  /** How many of the nodes with the most edges had their names in the last frame, for tests too. */
+  landmarks = 0;
   private context: CanvasRenderingContext2D;
   private palette: Palette = { background: "", text: "", muted: "", line: "", accent: "" };
   private widths = new Map<string, number>();
+  /** What controls cover in this frame. */
+  private covered: Box[] = [];
 
   constructor(
     readonly canvas: HTMLCanvasElement,
@@ -203,7 +214,7 @@ export class Drawing {
   }
 
   private radius(dot: Dot): number {
-    return radiusOf(dot) * Math.min(1.15, Math.max(0.42, Math.sqrt(this.camera.zoom)));
+    return radiusOf(dot) * Math.min(1.15, Math.max(0.28, Math.sqrt(this.camera.zoom)));
   }
 
   draw(emphasis: Emphasis): void {
@@ -313,13 +324,18 @@ export class Drawing {
       const [x, y] = this.toScreen(dot.x, dot.y);
       if (x < -40 || y < -40 || x > this.width + 40 || y > this.height + 40) continue;
       const radius = this.radius(dot);
-      const isStrong =
-        handle === emphasis.selected || handle === emphasis.hovered || near.has(handle) || marked.has(handle);
-      context.globalAlpha = dims && !isStrong ? 0.45 : 1;
+      const { selected, hovered, picked } = emphasis;
+      const isStrong = [selected, hovered, picked].includes(handle) || near.has(handle) || marked.has(handle);
       context.beginPath();
       context.arc(x, y, radius, 0, Math.PI * 2);
-      context.fillStyle = dot.info.missing ? palette.background : colourOf(dot.info.class);
+      // Below a pale node too, so that no line is seen through it.
+      context.fillStyle = palette.background;
       context.fill();
+      context.globalAlpha = dims && !isStrong ? 0.45 : 1;
+      if (!dot.info.missing) {
+        context.fillStyle = colourOf(dot.info.class);
+        context.fill();
+      }
       context.lineWidth = 1.5;
       context.strokeStyle = dot.info.missing ? colourOf(dot.info.class) : palette.background;
       if (dot.info.missing) context.setLineDash([3, 3]);
@@ -363,38 +379,62 @@ export class Drawing {
       if (handle === emphasis.picked || marked.has(handle)) return 1e5;
       return (near.has(handle) ? 1e4 : 0) + dot.degree;
     };
-    const dots = [...this.scene.dots].map(([handle, dot]) => ({ dot, weight: weight(handle, dot) }));
+    const around = this.neighbours();
+    const dots = [...this.scene.dots].map(([handle, dot]) => ({
+      dot,
+      weight: weight(handle, dot),
+      ring: [emphasis.selected, emphasis.picked].includes(handle) || marked.has(handle) ? RING : 0,
+      around: around.get(dot) ?? [],
+    }));
     dots.sort((one, other) => other.weight - one.weight);
-    // The nodes themselves first: no label hides one.
+    this.covered = this.covers().map(([, box]) => box);
+    for (const box of this.covered) taken.keep(box);
+    const { context } = this;
+    context.textBaseline = "middle";
+    context.lineJoin = "round";
+    const landmarks = dots.length > CROWDED ? dots.filter((each) => each.weight < 1e4).slice(0, LANDMARKS) : [];
+    for (const each of landmarks) this.drawLabel(taken, each);
+    this.landmarks = taken.boxes.length;
+    // The nodes themselves first: no label of another node hides one.
     for (const { dot } of dots) {
       const [x, y] = this.toScreen(dot.x, dot.y);
       const reach = this.radius(dot) * 0.8;
       if (x > -40 && y > -40 && x < this.width + 40 && y < this.height + 40)
         taken.keep({ left: x - reach, top: y - reach, right: x + reach, bottom: y + reach });
     }
-    for (const [, box] of this.covers()) taken.keep(box);
-    const { context } = this;
-    context.textBaseline = "middle";
-    context.lineJoin = "round";
-    for (const { dot, weight } of dots) {
-      const isStrong = weight >= 1e4;
-      if (!isStrong && this.camera.zoom < 0.2 && dot.degree < 3) continue;
-      this.drawLabel(taken, dot, isStrong, weight);
-    }
+    for (const each of dots) if (!landmarks.includes(each)) this.drawLabel(taken, each);
     if (this.camera.zoom > 0.55 || near.size) this.drawLineLabels(taken, emphasis, marked);
     this.labels = taken.boxes;
   }
 
-  private drawLabel(taken: Taken, dot: Dot, isStrong: boolean, weight: number): void {
+  /** For each node, those at the other ends of its lines. */
+  private neighbours(): Map<Dot, Dot[]> {
+    const found = new Map<Dot, Dot[]>();
+    for (const { info } of this.scene.lines.values()) {
+      const [one, other] = [this.scene.dots.get(info.source), this.scene.dots.get(info.target)];
+      if (!one || !other || one === other) continue;
+      for (const [dot, far] of [
+        [one, other],
+        [other, one],
+      ] as const) {
+        const known = found.get(dot);
+        if (known) known.push(far);
+        else found.set(dot, [far]);
+      }
+    }
+    return found;
+  }
+
+  private drawLabel(taken: Taken, { dot, weight, ring, around }: Labelled): void {
     const { context, palette } = this;
-    const [isBold, isForced] = [weight >= 1e5, weight >= 1e6];
+    const [isStrong, isBold, isForced] = [weight >= 1e4, weight >= 1e5, weight >= 1e6];
     const [x, y] = this.toScreen(dot.x, dot.y);
     if (x < -60 || y < -20 || x > this.width + 60 || y > this.height + 20) return;
     context.font = `${isBold ? 600 : 400} ${FONT}px system-ui, sans-serif`;
     const text = shortened(dot.info.title.replace(/\s+/g, " "), isStrong ? 48 : 26);
     const width = this.measured(text, context.font);
-    const radius = this.radius(dot);
-    // Beside the node, or below or above it, where there is room.
+    const radius = this.radius(dot) + ring;
+    // Beside the node, or below or above it, where there is room, and fewest of the node's own lines.
     const middle = Math.max(4, Math.min(this.width - width - 4, x - width / 2));
     const places: [number, number][] = [
       [x + radius + 5, y],
@@ -408,9 +448,16 @@ export class Drawing {
       right: left + width + 2,
       bottom: middle + 8,
     });
-    const whole = places.filter(([left]) => left >= 2 && left + width + 2 <= this.width);
-    // What is selected, or under the pointer, has its name in any case.
-    const found = whole.find((place) => taken.take(box(place))) ?? (isForced ? (whole[0] ?? places[0]) : undefined);
+    const ends = around.map((far) => this.toScreen(far.x, far.y));
+    const whole = places
+      .filter(([left]) => left >= 2 && left + width + 2 <= this.width)
+      .map((place) => ({ place, lines: ends.filter(([far, down]) => crosses(box(place), x, y, far, down)).length }))
+      .sort((one, other) => one.lines - other.lines)
+      .map(({ place }) => place);
+    let found = whole.find((place) => taken.take(box(place)));
+    // What is selected, or under the pointer, has its name in any case, and no control covers it if that can be.
+    if (isForced) found ??= whole.find((place) => !this.covered.some((each) => overlap(each, box(place))));
+    if (isForced) found ??= whole[0] ?? places[0];
     if (!found) return;
     taken.keep(box(found));
     context.globalAlpha = dot.info.missing ? 0.6 : 1;
@@ -458,6 +505,14 @@ export class Drawing {
   }
 }
 
+interface Labelled {
+  dot: Dot;
+  weight: number;
+  /** How far a ring around the node reaches, 0 without one. */
+  ring: number;
+  around: Dot[];
+}
+
 interface Curve {
   x1: number;
   y1: number;
@@ -474,6 +529,23 @@ function along(curve: Curve, at: number): [number, number] {
     rest * rest * curve.x1 + 2 * rest * at * curve.cx + at * at * curve.x2,
     rest * rest * curve.y1 + 2 * rest * at * curve.cy + at * at * curve.y2,
   ];
+}
+
+/** Whether a line from one point to another passes through a part of the canvas. */
+function crosses(box: Box, x1: number, y1: number, x2: number, y2: number): boolean {
+  // What is left of the line after each side has cut off its outside.
+  let [from, to] = [0, 1];
+  for (const [way, room] of [
+    [x1 - x2, x1 - box.left],
+    [x2 - x1, box.right - x1],
+    [y1 - y2, y1 - box.top],
+    [y2 - y1, box.bottom - y1],
+  ] as const) {
+    if (way === 0 && room < 0) return false;
+    if (way < 0) from = Math.max(from, room / way);
+    else if (way > 0) to = Math.min(to, room / way);
+  }
+  return from < to;
 }
 
 function distance(x: number, y: number, from: [number, number], to: [number, number]): number {

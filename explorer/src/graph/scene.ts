@@ -122,6 +122,11 @@ export class Scene {
     this.lay(1);
   }
 
+  /** The first node of a class that is drawn and exists. */
+  firstOf(name: string): string | undefined {
+    return [...this.dots].find(([, { info }]) => info.class === name && !info.missing)?.[0];
+  }
+
   clear(): void {
     this.dots.clear();
     this.lines.clear();

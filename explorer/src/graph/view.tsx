@@ -103,6 +103,9 @@ function Finder() {
   const [text, setText] = useState("");
   const [where, setWhere] = useState("");
   const [found, setFound] = useState<Found | null>(null);
+  // Whoever has selected something needs no hint any more.
+  const [wasChosen, setWasChosen] = useState(selection.value !== null);
+  useEffect(() => selection.follow(() => setWasChosen(true)), []);
   const box = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const slash = (event: KeyboardEvent) => {
@@ -164,6 +167,9 @@ function Finder() {
           <Icon name="search" />
         </button>
       </div>
+      {!found && !wasChosen && scene.dots.size > 0 && (
+        <p class="tip" data-covers="top">Click a node for its details, and once more for its neighbours.</p>
+      )}
       {found && (found.nodes.length !== 1 || found.problem) && (
         <ul class="found">
           {found.nodes.length === 0 && <li class="none">{found.problem ?? "No node has this id or value."}</li>}
@@ -281,7 +287,9 @@ function Tools() {
           )}
           {canJoin && (
             <button type="button" class="primary" onClick={() => void find().catch(() => undefined)}>
-              Shortest path to the selected node
+              <span>
+                Shortest path<span class="spacious"> to the selected node</span>
+              </span>
             </button>
           )}
           {start && !canJoin && <span class="hint">Select the other node</span>}

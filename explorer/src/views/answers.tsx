@@ -139,8 +139,12 @@ export function Answers({
                 <th scope="col">Request</th>
                 <th scope="col">Of</th>
                 <th scope="col">Key condition</th>
-                <th scope="col">Units</th>
-                <th scope="col">Price</th>
+                <th scope="col" class="number">
+                  Units
+                </th>
+                <th scope="col" class="number">
+                  Price
+                </th>
               </tr>
             </thead>
             <tbody>

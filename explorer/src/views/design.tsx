@@ -220,9 +220,13 @@ function Costs({ found }: { found: Design }) {
               <th scope="col">Access pattern</th>
               <th scope="col">Index</th>
               <th scope="col">Key condition</th>
-              <th scope="col">A call</th>
+              <th scope="col" class="number">
+                A call
+              </th>
               <th scope="col">Calls per second</th>
-              <th scope="col">A month</th>
+              <th scope="col" class="number">
+                A month
+              </th>
             </tr>
           </thead>
           <tbody>

@@ -83,7 +83,9 @@ export function HealthView() {
             <thead>
               <tr>
                 <th scope="col">Key attribute or indexed field</th>
-                <th scope="col">Shards</th>
+                <th scope="col" class="number">
+                Shards
+              </th>
               </tr>
             </thead>
             <tbody>
@@ -261,7 +263,9 @@ function Hottest() {
                 <tr>
                   <th scope="col">Partition</th>
                   <th scope="col">Of</th>
-                  <th scope="col">Writes</th>
+                  <th scope="col" class="number">
+                Writes
+              </th>
                 </tr>
               </thead>
               <tbody>
@@ -292,8 +296,12 @@ function Largest({ found }: { found: Health }) {
           <thead>
             <tr>
               <th scope="col">Partition</th>
-              <th scope="col">Items</th>
-              <th scope="col">Size</th>
+              <th scope="col" class="number">
+                Items
+              </th>
+              <th scope="col" class="number">
+                Size
+              </th>
             </tr>
           </thead>
           <tbody>

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ClassInfo, Json } from "../api";
 import { Details } from "../details";
 import { count, valueText } from "../format";
+import { scene } from "../graph/scene";
 import { Icon } from "../icons";
 import { asked, Cell, classOf, edgeClasses, model, nodeClasses, said, selection } from "../state";
 import { type Answer, Answers, type Result } from "./answers";
@@ -104,12 +105,15 @@ export function QueryView() {
   const set = (changes: Partial<Form>) => kept.set(settled({ ...now, ...changes }));
   const [answer, setAnswer] = useState<Answer | null>(null);
   const [results, setResults] = useState<Result[]>([]);
+  const [fault, setFault] = useState("");
   const chosen = selection.use();
   useEffect(() => {
     const named = selection.value;
     if (!kept.value) {
       const form = fresh();
-      if (named?.kind === "node") Object.assign(form, fromHandle(named.handle));
+      // Without a choice, a node that is drawn, so that the form can be run as it is.
+      const handle = named?.kind === "node" ? named.handle : scene.firstOf(form.class);
+      if (handle) Object.assign(form, fromHandle(handle));
       kept.set(settled(form));
     }
   }, []);
@@ -117,10 +121,12 @@ export function QueryView() {
   const ask = async (run: boolean, after: string | null = null) => {
     try {
       const found = await asked<Answer>("query", { form: sent(now), after, run });
+      setFault("");
       setAnswer(found);
       setResults((before) => (after ? [...before, ...(found.results ?? [])] : (found.results ?? [])));
       said.set(found.results ? count(found.results.length, "result") : "explained");
-    } catch {
+    } catch (error) {
+      setFault(error instanceof Error ? error.message : String(error));
       setAnswer(null);
       setResults([]);
     }
@@ -216,6 +222,7 @@ export function QueryView() {
               Explain only
             </button>
           </div>
+          {fault && <p class="warning">{fault}</p>}
         </form>
         <div class="answers">{answer ? <Answers answer={answer} results={results} more={ask} /> : <Empty />}</div>
       </div>

@@ -239,6 +239,10 @@ function ItemRow({
       </td>
       <td>
         <dl class="attributes">
+          <div class="size">
+            <dt>size</dt>
+            <dd>{bytes(row.size)}</dd>
+          </div>
           {others.map(([name, value]) => (
             <div key={name}>
               <dt>{name}</dt>
@@ -247,10 +251,6 @@ function ItemRow({
               </dd>
             </div>
           ))}
-          <div class="size">
-            <dt>size</dt>
-            <dd>{bytes(row.size)}</dd>
-          </div>
         </dl>
       </td>
     </tr>
