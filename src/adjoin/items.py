@@ -88,21 +88,21 @@ def normal_item(item: Item) -> tuple[Item, int]:
     """Returns the item in normal form, and its size as DynamoDB counts it; raises `InvalidRequest`."""
     if type(item) is NormalItem:
         return item, item.size
-    size = 0
+    names = "".join(item)
+    size = len(names) if names.isascii() else sum(len(_utf8(name)) for name in item)
     altered: Item = {}
     for name, attribute in item.items():
-        size += len(name) if name.isascii() else len(_utf8(name))
         if type(attribute) is not dict or len(attribute) != 1:
             raise _not_one_type(attribute)
+        # The two most frequent cases are handled here, without a call.
+        value = attribute.get("S")
+        if type(value) is str and value.isascii():
+            size += len(value)
+            continue
         for tag, value in attribute.items():
-            # The two most frequent cases are handled here, without a call.
-            if type(value) is str:
-                if tag == "S" and value.isascii():
-                    size += len(value)
-                    continue
-                if tag == "N" and len(value) < _LONG_NUMBER and (digits := _plain_number(value)):
-                    size += digits
-                    continue
+            if tag == "N" and type(value) is str and len(value) < _LONG_NUMBER and (digits := _plain_number(value)):
+                size += digits
+                continue
             normal, length = _normal(tag, value, 0)
             size += length
             if normal is not value:

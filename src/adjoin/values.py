@@ -36,7 +36,7 @@ _SUMS = Context(prec=300)
 _EXACT = Context(prec=1000, Emin=-(10**6), Emax=10**6, traps=[InvalidOperation, Overflow, Underflow, Inexact])
 _PLAIN = re.compile(r"0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]")
 """A number in canonical form, of any length."""
-_SMALL_INT = 10**MAX_DIGITS
+SMALL_INT = 10**MAX_DIGITS
 _TOO_MANY_DIGITS = f"{{}} has more than {MAX_DIGITS} significant digits; round it, or store it as text"
 _TOO_DEEP = f"lists and maps are nested too deep; DynamoDB takes {MAX_NESTING} levels at most"
 _OUT_OF_RANGE = "{} is outside DynamoDB's range of 1E-130 to 9.99E+125 in magnitude"
@@ -120,7 +120,7 @@ def number_size(text: str) -> int:
 
 
 def _encode_int(value: int) -> AttributeValue:
-    if -_SMALL_INT < value < _SMALL_INT:
+    if -SMALL_INT < value < SMALL_INT:
         return {"N": str(value)}
     return {"N": canonical_number(Decimal(value))}
 

@@ -185,8 +185,6 @@ class _Bulk(_Batches):
         self._store: Any = graph._store
         self._layout = graph._layout
         self._ready: list[Any] = []
-        self._are_new = True
-        """Whether nothing was stored so far where a row belongs; it is then tried first."""
 
     def add(self, entities: Sequence[Any]) -> Failed:
         failed: Failed = []
@@ -215,7 +213,7 @@ class _Bulk(_Batches):
 
     def finish(self) -> None:
         if self._ready:
-            self._are_new = self._store.load(self._layout.table, self._ready, as_new=self._are_new)
+            self._store.load(self._layout.table, self._ready)
             self._ready = []
 
 

@@ -347,6 +347,12 @@ class EntityItems:
     def _edge_item(
         self, keys: EdgeKeys, edge: AnyEdge, source: Any, target: Any, body: Item, others: Item | None
     ) -> Item:
+        if self._are_plain and keys.short is not None:
+            typed = {self._type: {"S": self._keys.texts.type_word(keys.kind)}} if self._type else {}
+            short = keys.short.item((self._pk, self._sk), typed, source, target)
+            if short is not None:
+                short.update(body)
+                return self._without_lone_keys(keys.kind, short, others or ()) if self._sparse else short
         values = _with_ends(keys.kind, edge.__dict__, source, target)
         item = self._edge_key(keys, source, target, values)
         for side in keys.stricter:

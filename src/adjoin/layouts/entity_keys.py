@@ -21,6 +21,7 @@ from adjoin.field_types import may_be_none
 from adjoin.layouts.interface import Index
 from adjoin.layouts.keys import SHARD, Part, Template
 from adjoin.layouts.records import FieldRecord
+from adjoin.layouts.short_keys import ShortKeys, short_keys
 from adjoin.layouts.template_texts import JOINT, TemplateTexts
 from adjoin.values import AttributeValue, Item
 
@@ -149,6 +150,13 @@ class EdgeKeys:
         """The names of the parts of the id at one end, "source" or "target"."""
         end = self.kind.source if side == "source" else self.kind.target
         return [f"{side}.{name}" for name in end.parts]
+
+    @cached_property
+    def short(self) -> ShortKeys | None:
+        """How items of edges between short ids get their keys; None if that takes more than both ids."""
+        if self.target_field is not None or self.meets or self.stricter or self.also_stored:
+            return None
+        return short_keys(self.partition, self.sort, self.index_keys, self.kind.single_ends)
 
     @cached_property
     def only_target(self) -> str | None:

@@ -315,6 +315,11 @@ class Template:
         """The parts whose values can be read back from a key."""
         return {part.name for part in self.parts if part.transform.decode and part.name != SHARD}
 
+    @property
+    def only_part(self) -> str | None:
+        """The part behind the lead, if there is nothing else, and text that needs no quoting is written as it is."""
+        return None if self._plain is None else self._plain[0]
+
     def value(self, values: Mapping[str, Any]) -> AttributeValue:
         """The key as an attribute."""
         return self.attribute(self.render(values))

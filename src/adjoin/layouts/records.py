@@ -30,7 +30,7 @@ from adjoin.errors import AdjoinError, InvalidItem, InvalidModel, InvalidValue
 from adjoin.field_types import problems_in, raised_by_class
 from adjoin.formats import Format
 from adjoin.model import ONLY_READ, field_schemas, has_load_hook, refuse_unread
-from adjoin.values import AttributeValue, Item, decode, encode
+from adjoin.values import SMALL_INT, AttributeValue, Item, decode, encode
 
 # --- the fast path: instances from stored items ------------------------------------------------
 
@@ -148,12 +148,14 @@ class FieldRecord:
     def __init__(self, kind: EntityType, unstored: Collection[str], layout_attributes: Collection[str]) -> None:
         self.kind = kind
         self._absence = {name: _absence(kind.fields[name]) for name in kind.attributes}
+        special = {*kind.formats, kind.expires_at}
         self._stored = tuple(
-            (name, attribute, self._absence[name])
+            (name, attribute, self._absence[name], name not in special)
             for name, attribute in kind.attributes.items()
             if name not in unstored
         )
-        self.stored_names = frozenset(name for name, _, _ in self._stored)
+        """Each stored field with its attribute, when it is absent, and whether its values have the usual form."""
+        self.stored_names = frozenset(name for name, *_ in self._stored)
         self._computed = tuple(kind.computed)
         self.unsteady: frozenset[str] = frozenset()
         """The fields from which no stored field may be computed, because they change without the class."""
@@ -236,11 +238,17 @@ class FieldRecord:
         values = entity.__dict__
         item: Item = {}
         try:
-            for name, attribute, absence in self._stored:
+            for name, attribute, absence, is_usual in self._stored:
                 value = values[name]
                 if absence and _is_absent(value, absence):
                     continue
-                item[attribute] = self.encode_field(name, value)
+                # The most frequent values need no call.
+                if is_usual and type(value) is str and value.isascii():
+                    item[attribute] = {"S": value}
+                elif is_usual and type(value) is int and -SMALL_INT < value < SMALL_INT:
+                    item[attribute] = {"N": str(value)}
+                else:
+                    item[attribute] = self.encode_field(name, value)
         except KeyError:
             refuse_unread(entity, *self.stored_names)
             raise

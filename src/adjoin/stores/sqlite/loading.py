@@ -7,8 +7,11 @@ keys, so that neighbours in the tree are written together; so the more rows, the
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
+from operator import length_hint
 from typing import Any, NamedTuple, TypeAlias
 
 import apsw
@@ -66,7 +69,7 @@ def ready(table: Table, given: Sequence[Item]) -> Ready:
     """Checks items and makes their rows."""
     rows: list[ReadyRow] = []
     refused: Refused = []
-    hidden, joined, row_of, rest_of = table.form.names, table.form.joined, table.row, table.rest
+    hidden, row_of, rest_of = table.form.names, table.row, table.rest
     for at, each in enumerate(given):
         try:
             item, size = normal_item(each)
@@ -78,10 +81,10 @@ def ready(table: Table, given: Sequence[Item]) -> Ready:
         except AdjoinError as error:
             refused.append((at, error))
             continue
-        # A copy: what orjson returns lies in a kilobyte of memory, and rows are kept for a while.
+        # Copies: what orjson returns lies in a kilobyte of memory, and rows are kept for a while.
         body = b"%b" % dumps({name: value for name, value in item.items() if name not in hidden})
         values = (*row, *rest_of(row, item, size, body))
-        rows.append((row[:2], values, joined((size, body, *row)), size))  # type: ignore[arg-type]
+        rows.append((row[:2], values, b"%b" % dumps(item), size))  # type: ignore[arg-type]
     return Ready(table.version, rows, refused)
 
 
@@ -103,33 +106,51 @@ def _sorted(keys: Iterable[tuple[KeyValue, KeyValue]]) -> list[tuple[KeyValue, K
         return sorted(keys)
 
 
-class SomeAreStored(Exception):
-    """Rows were taken to be new, and some of their keys are stored already; the transaction has to be rolled back."""
-
-
-def write(cursor: apsw.Cursor, table: Table, rows: Iterable[ReadyRow], now: float, *, as_new: bool) -> None:
-    """Puts the items of these rows; if two have the same key, the later one stays.
-
-    With `as_new`, nothing is read first; it raises `SomeAreStored` if that was wrong.
-    """
+def write(cursor: apsw.Cursor, table: Table, rows: Iterable[ReadyRow], now: float) -> bool:
+    """Puts the items of these rows; if two have the same key, the later one stays. Returns whether all were new."""
     last = {row[0]: row for row in rows}
     chosen = [last[key] for key in _sorted(last)]
     items, total, _ = cursor.execute(table.totals_sql).get or (0, 0, 0)
-    if as_new:
-        try:
-            cursor.executemany(table.insert_sql, [values for _, values, _, _ in chosen])
-        except apsw.ConstraintError:
-            raise SomeAreStored from None
-        _record(cursor, table, ((None, 0, row) for row in chosen), (items, total), now)
-        return
-    changed = [*_changed(cursor, table, chosen)]
-    cursor.executemany(table.insert_sql, (row[1] for old, _, row in changed if old is None))
-    cursor.executemany(table.replace_sql, (row[1] for old, _, row in changed if old is not None))
-    _record(cursor, table, changed, (items, total), now)
+    pieces = _put(cursor, table, chosen)
+    _record(cursor, table, chain.from_iterable(pieces), (items, total), now)
+    return len(pieces) == 1
 
 
 _Change = tuple[bytes | None, int, ReadyRow]
 """The item before as JSON, if there was one, its size, and the row after."""
+_NEAR = 8
+"""Rows as few as these between two that are stored already say that more of them follow."""
+
+
+def _put(cursor: apsw.Cursor, table: Table, rows: Sequence[ReadyRow]) -> list[Iterable[_Change]]:
+    """Puts rows, each with another key, and returns the changes: one piece of them if all rows were new.
+
+    Every row is taken to be new. SQLite stops at the first that is not and keeps those before it, so what is stored is
+    read for that row alone; and for twice as many each time, while the next is near.
+    """
+    rest = iter([values for _, values, _, _ in rows])
+    pieces: list[Iterable[_Change]] = []
+    begin, width = 0, 1
+    while True:
+        try:
+            cursor.executemany(table.insert_sql, rest)
+        except apsw.ConstraintError:
+            at = len(rows) - length_hint(rest) - 1
+        else:
+            pieces.append(_new(rows[begin:]))
+            return pieces
+        width = width * 2 if pieces and at - begin < _NEAR else 1
+        read = rows[at : at + width]
+        changed = [*_changed(cursor, table, read)]
+        cursor.executemany(table.insert_sql, (row[1] for old, _, row in changed if old is None))
+        cursor.executemany(table.replace_sql, (row[1] for old, _, row in changed if old is not None))
+        pieces += [_new(rows[begin:at]), changed]
+        deque(islice(rest, len(read) - 1), maxlen=0)
+        begin = at + len(read)
+
+
+def _new(rows: Iterable[ReadyRow]) -> Iterator[_Change]:
+    return ((None, 0, row) for row in rows)
 
 
 def _changed(cursor: apsw.Cursor, table: Table, rows: Iterable[ReadyRow]) -> Iterator[_Change]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -370,26 +370,22 @@ class SQLiteStore:
         """Checks items that are to be loaded into a table, and makes their rows; `load` writes these."""
         return self._with_session(lambda session: loading.ready(session.table(name), items))
 
-    def load(self, name: str, pieces: Sequence[Ready], *, as_new: bool = True) -> bool:
+    def load(self, name: str, pieces: Sequence[Ready]) -> bool:
         """Puts items that are ready, all in one transaction: the same as single puts, and faster.
 
-        It is fastest if all are new, and `as_new` says that this is likely. Returns whether they were.
+        Returns whether all of them were new; it is fastest if most are.
         """
 
-        def work(session: Session, is_new: bool, now: float) -> None:
+        def work(session: Session, now: float) -> bool:
             if self._upkeep.is_due(now):
                 self._upkeep.perform(session, now)
             table = session.table(name)
-            loading.write(session.cursor, table, loading.fitting(table, pieces), now, as_new=is_new)
+            return loading.write(session.cursor, table, loading.fitting(table, pieces), now)
 
         def perform(session: Session) -> bool:
             with loading.memory_for_loads(session.connection):
-                if as_new:
-                    with suppress(loading.SomeAreStored):
-                        self._in_transaction(session, partial(work, session, True))
-                        return True
-                self._in_transaction(session, partial(work, session, False))
-                return False
+                were_new: bool = self._in_transaction(session, partial(work, session))
+            return were_new
 
         return self._with_session(perform)
 
