@@ -16,12 +16,14 @@ from adjoin.inferring.checking import is_own, tried
 from tests.inferring.found import FOUND
 from tests.inferring.published import LATER, PUBLISHED, Table, item, table
 from tests.inferring.tables import DESIGNS, EXAMPLES, design, example, opened, scanned
+from tests.inferring.told_apart import TOLD_APART
 
 TABLES: dict[str, Callable[[], Table]] = {
     **{f"example {name}": partial(example, name) for name in EXAMPLES},
     **PUBLISHED,
     **LATER,
     **{f"found {name}": make for name, make in FOUND.items()},
+    **{f"told apart {name}": make for name, make in TOLD_APART.items()},
     **{f"design {name}": partial(design, name) for name in DESIGNS},
 }
 
@@ -77,6 +79,31 @@ def test_most_of_the_found_tables_are_told_apart_into_their_classes() -> None:
     assert names["accounts"] >= {"Account", "Invoice", "User"}
     assert len(names["retail_cart"]) == 5
     assert names["crm"] == {"Tenant", "Lead", "Account"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    {
+        "feed": {
+            "UProfile": ("u#{id}", "profile"),
+            "Post": ("u#{parent.id}", "post#{post}"),
+            "Follower": ("u#{parent.id}", "follower#{follower}"),
+            "Following": ("u#{parent.id}", "following#{following}"),
+            "Like": ("post#{post}", "like#{like}"),
+        },
+        "documents": {"DocV": ("doc#{id}", "v#latest"), "VItem": ("doc#{parent.id}", "v#{v:06}")},
+        "files": {"Files": ("{drive}", "{path}")},
+        "school": {
+            "StudentProfile": ("STUDENT#{id}", "PROFILE"),
+            "Course": ("TERM#{term}", "COURSE#{course}"),
+            "Student": ("TERM#{parent.term}", "COURSE#{parent.course}#STUDENT#{student}"),
+        },
+    }.items(),
+)
+def test_classes_that_keys_hardly_tell(name: str, expected: dict[str, tuple[str, str]]) -> None:
+    assert explains(f"told apart {name}") == 1
+    program = inferred(f"told apart {name}").program
+    assert {each.name: (each.partition, each.sort) for each in program.classes} == expected
 
 
 @pytest.mark.parametrize("name", DESIGNS)

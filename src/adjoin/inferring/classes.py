@@ -9,8 +9,8 @@ from dataclasses import field
 from adjoin.dataclass import dataclass
 from adjoin.inferring.grouping import Group, Grouping, KeyShape
 from adjoin.inferring.hints import TEXT, Hint, hint_of, key_hint
-from adjoin.inferring.matching import KeyPieces, Matching, OfColumn, OfField, is_generic, same_as
-from adjoin.inferring.naming import class_name, field_name, words_of
+from adjoin.inferring.matching import KeyPieces, Matching, OfColumn, OfField, same_as
+from adjoin.inferring.naming import class_name, field_name, is_generic, words_of
 from adjoin.inferring.program import FieldSpec, ModelSpec
 from adjoin.inferring.roles import NODE, Role, ids, is_alone
 from adjoin.inferring.splitting import is_word
@@ -59,6 +59,7 @@ class Drafting:
         self._index_keys = {key.name for index in definition.indexes for key in index.keys} - self._keys
         self._words = {group.word.upper() for group in grouping.groups if group.word}
         self._titles = {word for group in grouping.groups if is_alone(group) for word in _words_in(group.partition)[:1]}
+        self._paths = {tuple(_words_in(group.sort)) for group in grouping.groups}
 
     def drafts(self) -> list[Draft]:
         taken: set[str] = set()
@@ -117,6 +118,9 @@ class Drafting:
         labels = group.labels
         sort = [word for word in _words_in(group.sort) if word.upper() not in _MEANINGLESS]
         partition = [word for word in _words_in(group.partition) if word.upper() not in _MEANINGLESS]
+        if not is_alone(group) and len(sort) > 1 and tuple(sort[:-1]) in self._paths:
+            # It is under an item of another class, such as STUDENT in COURSE#MATH#STUDENT#7.
+            return sort[-1]
         if not is_alone(group) and sort:
             is_other = sort[0] in self._titles and len(sort) == 1 and partition
             return f"{partition[0]} {sort[0]}" if is_other else sort[-1] if sort[0] in self._titles else sort[0]
@@ -348,8 +352,8 @@ def _words_in(shape: KeyShape) -> list[str]:
         word
         for each in shape
         if isinstance(each, str)
-        for word in "".join(c if c.isalnum() or c in "_-. " else "\0" for c in each).split("\0")
-        if word and not word.isdigit()
+        for text in "".join(c if c.isalnum() or c in "_-. " else "\0" for c in each).split("\0")
+        if (word := text.strip("_-. ")) and not word.isdigit()
     ]
 
 

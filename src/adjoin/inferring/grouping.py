@@ -45,6 +45,10 @@ _FEW = 5
 """How many types even a small table may have."""
 _ALIKE = 0.8
 """Two sets of names that have this share in common are of one class."""
+_OFTEN = 5
+"""How many items with each of a few words there are, if these words are labels and not values."""
+_MOST_ENDS = 4
+"""How many words that end sort keys, among values that are no words, are taken for labels."""
 _MOST_CLASSES = 12
 """How many words at one place are taken for labels, if the items with them have the same attributes."""
 
@@ -224,7 +228,7 @@ class _Dividing:
         if self._is_repeated(rows, at):
             return False
         if place == 0 and last > 0:
-            return self._are_labels(rows, at, tokens)
+            return self._are_labels(rows, at, tokens, literals)
         if last == 0:
             return self._is_bare_label(rows, at, tokens, is_sort)
         follows_label = literals[at - 1] and rows[0].tokens[at - 1] != ""
@@ -239,20 +243,29 @@ class _Dividing:
         return rows[0].word is None and self._differ(rows, at)
 
     def _constants(self, rows: list[_Row], at: int) -> set[str]:
-        """Words that are whole partition keys of several items, among keys that are no words: COUNTER."""
-        if at or len(rows[0].partition.tokens) > 1 or rows[0].word is not None:
+        """Words of several items among values that are no words.
+
+        They are whole partition keys, such as COUNTER, or end sort keys, such as v#latest beside v#0001.
+        """
+        length = len(rows[0].partition.tokens)
+        is_end = at >= length and at == len(rows[0].tokens) - 1
+        if rows[0].word is not None or not (is_end or (at == 0 and length == 1)):
             return set()
         counts = Counter(row.tokens[at] for row in rows)
-        words = {token for token, number in counts.items() if number > 1 and token.isupper() and is_word(token)}
+        words = {token for token, number in counts.items() if number > 1 and is_word(token)}
+        words = words if is_end else {token for token in words if token.isupper()}
         rest = [row for row in rows if row.tokens[at] not in words]
-        if not rest or all(is_word(row.tokens[at]) for row in rest):
+        are_words = [is_word(row.tokens[at]) for row in rest]
+        if not rest or len(words) > _MOST_ENDS or (any(are_words) if is_end else all(are_words)):
             return set()
         named = {name for row in rest for name in row.item} - self.keys
-        return {
-            token
-            for token in words
-            if not named & {name for row in rows if row.tokens[at] == token for name in row.item} - self.keys
-        }
+        most = _ALIKE if is_end else 0
+        found = set()
+        for token in words:
+            own = {name for row in rows if row.tokens[at] == token for name in row.item} - self.keys
+            if len(named & own) <= most * len(named | own):
+                found.add(token)
+        return found
 
     def _is_constant(self, rows: list[_Row], at: int, *, is_bare: bool) -> bool:
         """Whether a token that is no word is one, because it never changes: "v0"."""
@@ -260,13 +273,23 @@ class _Dividing:
         others = {row.tokens[:at] + row.tokens[at + 1 :] for row in rows}
         return is_bare and len(tokens) == 1 and len(others) >= 5 and not self._is_repeated(rows, at)
 
-    def _are_labels(self, rows: list[_Row], at: int, tokens: set[str]) -> bool:
+    def _are_labels(self, rows: list[_Row], at: int, tokens: set[str], literals: tuple[bool, ...]) -> bool:
         if len(tokens) == 1:
             return True
         if all(token.isupper() for token in tokens):
             return len(tokens) <= _MOST_CLASSES or self._differ(rows, at)
-        is_few = len(tokens) <= max(_MOST_CLASSES // 2, len(rows) // 4)
-        return rows[0].word is None and is_few and self._differ(rows, at)
+        if rows[0].word is not None:
+            return False
+        most = _MOST_CLASSES // 2
+        if (
+            at
+            and literals[0]
+            and len(tokens) <= most
+            and min(Counter(row.tokens[at] for row in rows).values()) >= _OFTEN
+        ):
+            # After a label in the partition key, few words that come often are labels, too: follower#2, following#2.
+            return True
+        return len(tokens) <= max(most, len(rows) // 4) and self._differ(rows, at)
 
     def _is_bare_label(self, rows: list[_Row], at: int, tokens: set[str], is_sort: bool) -> bool:
         """Whether the only token of a key is a constant, such as METADATA."""

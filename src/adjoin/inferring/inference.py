@@ -13,7 +13,7 @@ from adjoin.errors import AdjoinError
 from adjoin.inferring.checking import Findings, confirmed, is_own, tried
 from adjoin.inferring.classes import Draft, Drafting
 from adjoin.inferring.grouping import Group, KeyShape, grouped
-from adjoin.inferring.hints import TEXT
+from adjoin.inferring.hints import TEXT, Hint
 from adjoin.inferring.own_layouts import program_of
 from adjoin.inferring.patterns import Pattern, patterns_of
 from adjoin.inferring.program import ModelSpec, Program
@@ -151,6 +151,8 @@ class _General:
             if pair is None:
                 return
             one, other, why = pair
+            if self._told_apart_by_numbers(one, other):
+                continue
             if self._is_leftover(one) and not self._is_leftover(other):
                 one, other = other, one
             merged = None if self._is_leftover(other) else _merged(one.group, other.group)
@@ -161,6 +163,22 @@ class _General:
             made = Draft(merged, one.name, NODE, self._drafting.columns_of(merged, as_text=False))
             made.notes.append(f"it has items of several kinds, whose keys cannot be told apart ({other.name})")
             self._drafts = [made if each is one else each for each in self._drafts if each is not other]
+
+    def _told_apart_by_numbers(self, one: Draft, other: Draft) -> bool:
+        """Whether classes do not conflict if parts of their keys are numbers, as in v#000001 beside v#latest."""
+        for draft in (one, other):
+            was = [(column.hint, column.transform) for column in draft.columns]
+            for column, texts in zip(draft.columns, draft.group.columns, strict=True):
+                width = len(texts[0]) if texts else 0
+                are_padded = width > 1 and all(len(text) == width and re.fullmatch("[0-9]+", text) for text in texts)
+                if are_padded and column.hint == TEXT and not (column.transform or column.attributes):
+                    column.hint, column.transform = Hint("int"), f"0{width}"
+            if was != [(column.hint, column.transform) for column in draft.columns]:
+                if not self._tried([], [one, other]).refused:
+                    return True
+                for column, (hint, transform) in zip(draft.columns, was, strict=True):
+                    column.hint, column.transform = hint, transform
+        return False
 
     def _is_leftover(self, draft: Draft) -> bool:
         """Whether a few items have keys without any label: a class for them would take whatever else there is."""

@@ -16,24 +16,16 @@ from adjoin.errors import AdjoinError
 from adjoin.formats import EpochFormat, date_format
 from adjoin.inferring.grouping import Group
 from adjoin.inferring.hints import Hint
-from adjoin.inferring.naming import words_of
+from adjoin.inferring.naming import is_generic
 from adjoin.inferring.splitting import Splitter, is_word
 from adjoin.values import AttributeValue
 
-_GENERIC = re.compile(
-    r"(gsi|lsi|gs|ls|index)?\d*(pk|sk|p|s|hash|range|partition|sort|key|partitionkey|sortkey|hashkey|rangekey|data)\d*"
-)
 _PREFIXES = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y%m", "%Y%m%d", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M")
 """Formats that keep only the beginning of a time, as keys of months or days have it."""
 
 
 _FEW_LABELS, _FEW_WORDS = 2, 5
 """How many items must have a word in a key before it is taken for a constant: in upper case, and in any other."""
-
-
-def is_generic(name: str) -> bool:
-    """Whether the name of a key attribute says nothing about its values, such as GSI1PK."""
-    return _GENERIC.fullmatch("".join(words_of(name))) is not None
 
 
 @dataclass(frozen=True)

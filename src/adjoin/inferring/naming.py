@@ -26,6 +26,16 @@ def words_of(text: str) -> list[str]:
     return [each.lower() for each in re.split(r"[^A-Za-z0-9]+", spaced) if each]
 
 
+_GENERIC = re.compile(
+    r"(gsi|lsi|gs|ls|index)?\d*(pk|sk|p|s|hash|range|partition|sort|key|partitionkey|sortkey|hashkey|rangekey|data)\d*"
+)
+
+
+def is_generic(name: str) -> bool:
+    """Whether the name of a key attribute says nothing about its values, such as GSI1PK."""
+    return _GENERIC.fullmatch("".join(words_of(name))) is not None
+
+
 def unused(name: str, taken: Collection[str]) -> str:
     """The name, with a number if it is taken."""
     found, number = name, 2

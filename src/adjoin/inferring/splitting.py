@@ -13,6 +13,7 @@ from dataclasses import field
 from functools import lru_cache
 
 from adjoin.dataclass import dataclass
+from adjoin.inferring.naming import is_generic
 
 ALWAYS = "#|"
 _PERHAPS = "/:~^;$"
@@ -83,7 +84,10 @@ def splitter_of(texts: Mapping[str, Sequence[str]]) -> Splitter:
     known = [text for each in texts.values() for text in each]
     found = ALWAYS + "".join(each for each in _PERHAPS if _separates(each, known))
     bare = {name: [text for text in each if not any(c in text for c in found)] for name, each in texts.items()}
-    return Splitter(found, {name: _leads_in(each) for name, each in bare.items()})
+    leads = {name: _leads_in(each) for name, each in bare.items()}
+    # What an attribute says with its name needs no label: the value of "drive" is "d-7", and not "7".
+    named = [name for name in leads if not (is_generic(name) or name.lower() == "id")]
+    return Splitter(found, leads | {name: frozenset() for name in named if len(leads[name]) == 1})
 
 
 def _separates(character: str, texts: list[str]) -> bool:
