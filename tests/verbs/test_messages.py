@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from adjoin import (
     AlreadyExists,
+    Child,
     ConditionFailed,
     Copy,
     Edge,
@@ -248,6 +249,41 @@ def test_each_reason_has_its_own_error(everywhere: Everywhere) -> None:
         t.connect(Neighbour, "a", "c")
     told = {(each.error, each.model, each.id) for each in error.value.reasons if each.error}
     assert told == {(AlreadyExists, Tenant, "b"), (NotFound, Tenant, "c")}
+
+
+class Bed(Child[Tenant], key=("number",)):
+    number: int
+    width: int = 90
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda t: t.put(Tenant(id="z"), only_if=field("id").exists()), NotFound),
+        (lambda t: t.put(Tenant(id="z", email="z@x"), only_if=field("rooms") == 3), NotFound),
+        (lambda t: t.put(Tenant(id="a"), only_if=~field("id").exists()), ConditionFailed),
+        (lambda t: t.put(Neighbour(source="b", target="c"), only_if=field("since") == 3), NotFound),
+        (lambda t: t.put(Bed(parent="a", number=2), only_if=field("width") == 90), NotFound),
+        (lambda t: t.put(Bed(parent="a", number=1), only_if=field("width") == 80), ConditionFailed),
+        (lambda t: t.add(Bed(parent="a", number=1)), AlreadyExists),
+        (lambda t: t.update(Bed, ("a", 2), width=80, only_if=field("width") == 90), NotFound),
+        (lambda t: t.update(Tenant, "a", rooms=1, only_if=field("rooms") == 7), ConditionFailed),
+        (lambda t: t.upsert(Tenant, "z", rooms=1, only_if=field("rooms") == 7), ConditionFailed),
+        (lambda t: t.connect(Neighbour, "b", "z", only_if=field("target.rooms") == 0), NotFound),
+        (lambda t: t.connect(Neighbour, "b", "c", only_if=field("target.rooms") == 7), ConditionFailed),
+        (lambda t: t.delete(Tenant, "a", only_if=field("rooms") == 7), ConditionFailed),
+        (lambda t: t.disconnect(Neighbour, "a", "b", only_if=field("since") == 7), ConditionFailed),
+    ],
+)
+def test_a_reason_has_the_error_of_the_call_alone(everywhere: Everywhere, call: Any, told: type[Exception]) -> None:
+    g = everywhere([Tenant, Neighbour, Bed])
+    g.put_many([*(Tenant(id=id) for id in "abc"), Bed(parent="a", number=1), Neighbour(source="a", target="b")])
+    with pytest.raises(told):
+        call(g)
+    with pytest.raises(TransactionCanceled) as error, g.transaction() as t:
+        t.put(Tenant(id="d"))
+        call(t)
+    assert {each.error for each in error.value.reasons if each.error} == {told}
 
 
 named: Any = field

@@ -84,7 +84,7 @@ class Purpose:
     def _error(self, reason: CancellationReason) -> type[AdjoinError]:
         if not reason.is_failed_condition:
             return _ERRORS.get(reason.code, AdjoinError)
-        if self.call == "update" and self.fails_as is ConditionFailed and reason.item is None:
+        if self.call in ("put", "update") and self.fails_as is ConditionFailed and reason.item is None:
             return NotFound
         if self.fails_as is AlreadyExists and reason.item is None:
             return ConditionFailed
