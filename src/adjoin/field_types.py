@@ -60,6 +60,34 @@ def bounds_of(info: FieldInfo) -> list[tuple[Bound, Any]]:
     ]
 
 
+def extent_of(info: FieldInfo, plain: type | None) -> tuple[Any, Any]:
+    """Returns the least and the greatest value within the bounds of a whole number or of a moment in UTC.
+
+    None is for a side that is open, and for fields of other types.
+    """
+    least: Any = None
+    most: Any = None
+    if plain is None or plain not in _STEPS:
+        return least, most
+    step: Any = _STEPS[plain]
+    for operator, bound in bounds_of(info):
+        if plain is dt.datetime and (not isinstance(bound, dt.datetime) or bound.tzinfo is None):
+            continue
+        # Pydantic takes whole numbers alone as bounds of an int, such as 1.0.
+        end: Any = int(bound) if plain is int else bound
+        if operator in (">=", ">"):
+            end = end + step if operator == ">" else end
+            least = end if least is None else max(least, end)
+        else:
+            end = end - step if operator == "<" else end
+            most = end if most is None else min(most, end)
+    return least, most
+
+
+_STEPS: dict[type, Any] = {int: 1, dt.datetime: dt.timedelta(microseconds=1)}
+"""The types of fields whose bounds tell keys apart, and the least difference of two values."""
+
+
 def full_hint(info: FieldInfo) -> Any:
     hint: Any = info.annotation
     for mark in info.metadata:

@@ -219,8 +219,9 @@ def test_months_weeks_and_days_in_keys() -> None:
     times = field("at").between(dt.datetime(2026, 1, 31, 13), dt.datetime(2026, 2, 1, 12))
     assert found("D#{at:%Y-%m-%d}", times) == (["260201"], 2)
     assert found("D#{at:%d.%m.%Y %H}", times) == (["260201"], 24)
+    assert found("{day}", field("day").between(dt.date(2026, 1, 1), dt.date(2026, 12, 31)))[1] == 365
     with pytest.raises(InvalidKey, match="'ByDay' needs day == … or a range of dates"):
-        found("{day}", field("day").between(dt.date(2026, 1, 1), dt.date(2026, 12, 31)))
+        found("{day}", field("day").between(dt.date(2026, 1, 1), dt.date(2027, 12, 31)))
     with pytest.raises(InvalidKey, match="'ByDay' needs at == …, then id"):
         found("D#{at:%Y-%m-%dT%H:%M:%S}", times)
 

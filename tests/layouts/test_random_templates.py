@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from pydantic import Field
+from pydantic.fields import FieldInfo
 
 from adjoin import AdjacencyList, Child, Edge, Index, InvalidKey, InvalidModel, Keys, Node
 from adjoin.entity_types import AnyEdge
@@ -20,13 +22,20 @@ from adjoin.values import Item
 
 # --- classes -----------------------------------------------------------------------------------
 
-TYPES: dict[type[Any], st.SearchStrategy[Any]] = {
+Counted: Any = Annotated[int, Field(ge=1)]
+
+TYPES: dict[Any, st.SearchStrategy[Any]] = {
     # A literal template refuses ids with its own separators; the escaped ones take them.
     str: st.text(st.sampled_from("ab#|%=é"), min_size=1, max_size=3) | st.sampled_from(["A", "A#1", "META", "#META"]),
     int: st.integers(-12, 120),
+    Counted: st.integers(1, 120),
     dt.date: st.dates(dt.date(2023, 12, 30), dt.date(2024, 1, 3)),
 }
 NAMES = ["id", "owner", "name"]
+
+
+def values_of(field: FieldInfo) -> st.SearchStrategy[Any]:
+    return TYPES[Counted if field.metadata else field.annotation]
 
 
 def made(name: str, base: Any, fields: dict[str, type[Any]], **keywords: Any) -> Any:
@@ -142,12 +151,10 @@ def entities(draw: st.DrawFn, models: list[Any]) -> Any:
     model = draw(st.sampled_from(models))
 
     def id_of(node: Any) -> Any:
-        values = tuple(draw(TYPES[node.model_fields[name].annotation]) for name in node.__declaration__.key)
+        values = tuple(draw(values_of(node.model_fields[name])) for name in node.__declaration__.key)
         return values[0] if len(values) == 1 else values
 
-    values = {
-        name: draw(TYPES[info.annotation]) for name, info in model.model_fields.items() if info.annotation in TYPES
-    }
+    values = {name: draw(values_of(info)) for name, info in model.model_fields.items() if info.annotation in TYPES}
     if issubclass(model, Edge):
         source, target = ends_of(model)
         return model(source=id_of(source), target=id_of(target), **values)

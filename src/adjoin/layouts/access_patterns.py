@@ -26,7 +26,7 @@ from typing import Any, TypeAlias, cast
 
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
-from adjoin.field_types import may_be_none, plain_type
+from adjoin.field_types import extent_of, may_be_none, plain_type
 from adjoin.fields import Comparison
 from adjoin.formats import EPOCHS, Format, dates_between, divides_dates
 from adjoin.layouts.keys import SEPARATOR, SHARD, Part, Template
@@ -39,8 +39,9 @@ from adjoin.values import AttributeValue, encode
 Partition: TypeAlias = tuple[tuple[str, AttributeValue], ...]
 """The partition key attributes of a query, with their values; none for all partitions, which a scan reads."""
 
-MAX_PARTITIONS = 100
-"""How many partitions a search may read besides shards, for fields that are compared with several values."""
+MAX_PARTITIONS = 400
+"""How many partitions a search may read besides shards, for fields that are compared with several values, or with a
+range of dates or whole numbers: the days of a year, or 200 shards that a table has in its own partition key."""
 
 _RANGES = ("<", "<=", ">", ">=", "between")
 _FIXED_WIDTH = (dt.date, uuid.UUID)
@@ -203,6 +204,7 @@ class AccessPattern:
             f"{name} == …{' or a range of dates' if self._has_dates(source, name) else ''}"
             for source in self.partition
             for name in source.names
+            if name not in self._bounded
         ]
         then = [name for source in self.sort for name in source.names]
         wanted = [" and ".join(equal)] if equal else []
@@ -230,23 +232,25 @@ class AccessPattern:
         """The conditions for comparisons that all have to hold; None if they do not choose the partition."""
         asked = {one.field for one in comparisons}
         for name, side in self._wanted:
-            if name not in asked and side not in asked:
+            if name not in asked and side not in asked and name not in self._bounded:
                 return None
         by_parts = [(one, self._by_parts(one)) for one in comparisons]
         comparisons = [each for _, parts in by_parts for each in parts]
         choices = _choices(comparisons)
         names = tuple(name for name, _ in self._wanted)
         dates = {name: self._dates(name, comparisons) for name in names if name not in choices}
-        if not all(dates.values()):
+        numbers = {name: self._numbers(name, comparisons) for name, found in dates.items() if not found}
+        spans = {**dates, **numbers}
+        if not all(spans.values()):
             return None
         values = [
-            dates[name] if name in dates else [self._typed(name, each) for each in choices[name].operands]
+            spans[name] if name in spans else [self._typed(name, each) for each in choices[name].operands]
             for name in names
         ]
         if math.prod(map(len, values)) > MAX_PARTITIONS:
             return None
         known = [dict(zip(names, combination, strict=True)) for combination in itertools.product(*values)]
-        narrowing = _Narrowing(equalities=len(dates))
+        narrowing = _Narrowing(equalities=len(dates) - len(numbers), has_range=not asked.isdisjoint(numbers))
         for name in names:
             if name in choices:
                 narrowing.equal(choices[name], is_exact=all(source.is_exact(name) for source in self.partition))
@@ -299,6 +303,41 @@ class AccessPattern:
         if not lows or not highs or not isinstance(lows[0], dt.date):
             return []
         return dates_between(max(lows), min(highs), specs, MAX_PARTITIONS)
+
+    @cached_property
+    def _bounded(self) -> dict[str, range]:
+        """The values of the whole numbers with both bounds that choose the partition, and are never None.
+
+        With them, no comparison is needed: a table may have the shards of a day as a part of its ids.
+        """
+        found = {}
+        for name, _ in self._wanted:
+            info = self.kind.fields.get(name)
+            if info is None or plain_type(info) is not int or may_be_none(info):
+                continue
+            least, most = extent_of(info, int)
+            if least is not None and most is not None:
+                found[name] = range(least, most + 1)
+        return found
+
+    def _numbers(self, name: str, comparisons: Sequence[Comparison]) -> Sequence[int]:
+        """A value for each partition that a range of whole numbers lies in; none if the range has no ends."""
+        info = self.kind.fields.get(name)
+        if info is None or plain_type(info) is not int:
+            return ()
+        ranges = [each for each in comparisons if each.field == name and each.operator in _RANGES]
+        bounds = self._bounded.get(name, range(0))
+        lows, highs = ([bounds[0]], [bounds[-1]]) if bounds else ([], [])
+        for each in ranges:
+            if None in each.operands:
+                return ()
+            values = [self._typed(name, operand) for operand in each.operands]
+            if each.operator in (">", ">=", "between"):
+                lows.append(values[0] + (each.operator == ">"))
+            if each.operator in ("<", "<=", "between"):
+                highs.append(values[-1] - (each.operator == "<"))
+        found = range(max(lows), min(highs) + 1) if lows and highs else range(0)
+        return found if len(found) <= MAX_PARTITIONS else ()
 
     def _is_complete(self, comparisons: Sequence[Comparison]) -> bool:
         present = {each.field for each in comparisons if each.operator != "<>" and None not in each.operands}

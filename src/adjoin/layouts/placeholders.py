@@ -15,7 +15,7 @@ from typing import Any
 
 from adjoin.entity_types import EntityType, NodeType, NodeUnion
 from adjoin.errors import InvalidModel
-from adjoin.field_types import bounds_of, plain_type, unknown_field
+from adjoin.field_types import extent_of, plain_type, unknown_field
 from adjoin.formats import EPOCHS
 from adjoin.layouts.key_values import date_transform, transform, value_of
 from adjoin.layouts.keys import Alternative, Part
@@ -97,25 +97,10 @@ def bounded(kind: EntityType, part: Part) -> Part:
     So the item "v0" can be beside the versions "v1", "v2" and so on: with `ge=1`, none of them has its key. In the same
     way, the item 0 can be beside the moments after 1970.
     """
-    if part.plain not in _STEPS or part.name not in kind.fields:
+    if part.name not in kind.fields:
         return part
-    step: Any = _STEPS[part.plain]
-    for operator, bound in bounds_of(kind.fields[part.name]):
-        if part.plain is dt.datetime and (not isinstance(bound, dt.datetime) or bound.tzinfo is None):
-            continue
-        # Pydantic takes whole numbers alone as bounds of an int, such as 1.0.
-        end: Any = int(bound) if part.plain is int else bound
-        if operator in (">=", ">"):
-            least = end + step if operator == ">" else end
-            part = replace(part, least=least if part.least is None else max(part.least, least))
-        else:
-            most = end - step if operator == "<" else end
-            part = replace(part, most=most if part.most is None else min(part.most, most))
-    return part
-
-
-_STEPS: dict[type, Any] = {int: 1, dt.datetime: dt.timedelta(microseconds=1)}
-"""The types of bounded parts, and the least difference of two values."""
+    least, most = extent_of(kind.fields[part.name], part.plain)
+    return part if least is None and most is None else replace(part, least=least, most=most)
 
 
 def _check_plain(kind: EntityType, part: Part, plain: type) -> None:
