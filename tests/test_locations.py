@@ -13,6 +13,7 @@ from adjoin.locations import (
     FileLocation,
     Location,
     ServiceLocation,
+    identity,
     open_async_store,
     open_store,
     parse_location,
@@ -124,3 +125,15 @@ def test_what_the_service_needs_and_is_not_installed(monkeypatch: pytest.MonkeyP
             graph("dynamodb://Tab?region=eu-west-1", SCHOOL)
     with Graph(":memory:", SCHOOL) as g:
         assert g.get(SCHOOL[0], "files need neither") is None
+
+
+def test_all_spellings_of_a_location_have_one_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config").write_text("[profile work]\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    assert identity("graph.db") == identity(tmp_path / "graph.db") == identity("./graph.db?durability=process")
+    plain = identity("dynamodb://Tab?region=eu-west-1")
+    assert plain == identity("dynamodb://?region=eu-west-1&timeout=2")
+    assert "profile" not in plain
+    assert plain != identity("dynamodb://Tab?region=eu-west-2")
+    assert identity("dynamodb://Tab?region=eu-west-1&profile=work") == f"{plain}&profile=work"

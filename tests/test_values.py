@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjoin import Graph, InvalidValue
+from adjoin.items import normal_item
 from adjoin.values import attribute_size, canonical_number, decode, encode, item_size
 from tests.models import Address, Colour, Everything, Rank
 
@@ -160,3 +161,9 @@ def test_every_type_comes_back_exactly(graph: Graph, node: Everything) -> None:
     assert loaded is not None
     for name in Everything.model_fields:
         assert type(getattr(loaded, name)) is type(getattr(node, name)), name
+
+
+def test_the_names_of_attributes_are_counted_in_bytes_of_utf_8() -> None:
+    for item in ({"a": {"S": "x"}}, {"ä": {"S": "x"}}, {"ä€": {"N": "1"}, "b": {"S": "ü"}}):
+        assert normal_item(item) == (item, item_size(item))
+    assert item_size({"ä": {"S": "x"}}) == 3

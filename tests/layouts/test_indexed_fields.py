@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 import pytest
 
+from adjoin import Graph, Indexed, InvalidValue, Node, field
 from adjoin.layouts.indexed_fields import ShardBook, Stretch, disjoint, is_rehearsed, rehearsed
 from adjoin.layouts.shard_numbers import ShardNumber
 from adjoin.sharding.heat import PAUSE, REPORT_AFTER, WINDOW, Heat
@@ -144,3 +147,34 @@ def test_a_stretch_by_prefix_ends_where_the_prefix_does() -> None:
     assert disjoint([Stretch(prefix="a#"), Stretch("c", "d")]) == (Stretch("a#", "a$"), Stretch("c", "d"))
     assert disjoint([Stretch("a", "c", value="1"), Stretch("b", "d", value="1")]) == (Stretch("a", "d", value="1"),)
     assert disjoint([Stretch("a", "c", value="1"), Stretch("b", "d", value="2")]) == (Stretch("a", "d"),)
+
+
+class Place(Node):
+    id: str
+    name: Annotated[str, Indexed()]
+    path: Annotated[tuple[str, ...], Indexed()]
+    height: Annotated[int, Indexed()]
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix", "problem"),
+    [
+        ("path", "FI", "Place.path is a path, so its prefix is a path too"),
+        ("height", "1", "Place.height cannot begin with '1'"),
+        ("name", 1, "Place.name cannot begin with 1"),
+    ],
+)
+def test_only_texts_and_paths_have_prefixes(name: str, prefix: Any, problem: str) -> None:
+    with Graph(":memory:", [Place]) as g, pytest.raises(InvalidValue, match=problem):
+        g.find(Place, field(name).begins_with(prefix))
+
+
+def test_a_prefix_of_a_path_ends_with_a_whole_step() -> None:
+    with Graph(":memory:", [Place]) as g:
+        g.put_many(Place(id=each, name=each, path=tuple(each), height=1) for each in ("a", "ab", "b"))
+        g.put_many(Place(id=each, name=each, path=(each,), height=1) for each in ("a!", "az"))
+        found = {
+            prefix: {place.id for place in g.find(Place, field("path").begins_with(prefix))}
+            for prefix in ((), ("a",), ("a", "b"))
+        }
+    assert found == {(): {"a", "ab", "b", "a!", "az"}, ("a",): {"a", "ab"}, ("a", "b"): {"ab"}}

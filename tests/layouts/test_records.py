@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AliasChoices, Field, field_validator
 
-from adjoin import AdjacencyList, Edge, InvalidItem, Node
+from adjoin import AdjacencyList, Edge, Expires, InvalidItem, InvalidValue, Node
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.bound import BoundLayout
 from adjoin.schema import Schema
@@ -181,3 +181,17 @@ def test_a_field_is_read_by_its_former_names_too_if_only_some_are_read() -> None
     found = layout.decode_some(kind, item, ("name",))
     assert found is not None
     assert found.__dict__["name"] == "Ann"
+
+
+def test_the_time_of_an_expiry_is_stored_in_whole_seconds_and_needs_a_time_zone() -> None:
+    class Coupon(Node):
+        id: str
+        until: Annotated[dt.datetime, Expires()]
+
+    layout = AdjacencyList().bind(Schema([Coupon]))
+    (record,) = layout._keys.nodes.values()
+    at = dt.datetime(2030, 1, 1)
+    with pytest.raises(InvalidValue, match=r"Coupon\.until: .* has no time zone, so the time of its expiry is unknown"):
+        record.record.encode_field("until", at)
+    late = at.replace(microsecond=1, tzinfo=dt.UTC)
+    assert record.record.encode_field("until", late) == {"N": "1893456001"}, "not before its time"

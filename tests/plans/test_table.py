@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from adjoin import Graph, Node
 from adjoin.errors import TableMismatch
 from adjoin.plans.table import open_table, require_shape
 from adjoin.requests import CreateTable, DescribeTable, TableResponse
@@ -121,3 +122,19 @@ def test_an_index_may_hold_more_than_is_needed(there: Projection, wanted: Projec
     else:
         with pytest.raises(TableMismatch, match="name another"):
             require_shape(needed, found, "name another")
+
+
+def test_a_change_of_an_item_that_no_class_matches_says_so() -> None:
+    class Known(Node):
+        id: str
+
+    class Other(Node):
+        id: str
+
+    store = SQLiteStore(":memory:")
+    with Graph(store, [Known, Other]) as both, Graph(store, [Known]) as narrow:
+        both.put_many([Known(id="a"), Other(id="b")])
+        (known,) = (change for change in narrow.changes() if change.new is not None)
+        (unknown,) = (change for change in narrow.changes() if change.new is None)
+    assert (known.new, known.problem) == (Known(id="a"), None)
+    assert unknown.problem == "no class of this graph matches the item"
