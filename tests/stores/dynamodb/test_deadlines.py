@@ -21,7 +21,6 @@ from adjoin import (
     TransactionConflict,
     field,
 )
-from adjoin.stores.dynamodb.client import Backoff, Client, Waits
 from tests.models import SCHOOL, Course, Student
 from tests.stores.dynamodb.misbehaving import (
     BAD_GATEWAY,
@@ -50,26 +49,9 @@ SILENCE = 0.25
 """Seconds after which an answer that does not come is given up, where every answer is one."""
 
 
-class PassedWaits(Waits):
-    """Waits that nobody sits through: each counts for the deadline, and is over.
-
-    So a deadline that no busy machine reaches by itself comes after some attempts.
-    """
-
-    def next_wait(self) -> float | None:
-        wait = super().next_wait()
-        if wait is None:
-            return None
-        self._started -= wait
-        return 0.0
-
-
 @pytest.fixture(autouse=True)
-def _waits_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    def attempts(client: Client, backoff: Backoff | None = None) -> Waits:
-        return PassedWaits(backoff or client.backoff, client._now)
-
-    monkeypatch.setattr(Client, "attempts", attempts)
+def _waits_pass(waits_pass: None) -> None:
+    """Deadlines come after some attempts here, and not by the clock."""
 
 
 @pytest.fixture

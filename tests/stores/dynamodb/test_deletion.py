@@ -69,11 +69,17 @@ def test_a_fault_at_every_request(
 
 
 def test_given_up_at_every_request_and_run_again(
-    location: str, behind: Graph, table: str, server: MisbehavingServer, name: str, monkeypatch: pytest.MonkeyPatch
+    location: str,
+    waits_pass: None,
+    behind: Graph,
+    table: str,
+    server: MisbehavingServer,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The server is gone from some request on: nobody sees half of it, and running it again finishes it."""
-    # A request may take its time, but one that fails is soon given up.
-    monkeypatch.setattr(store_module, "Backoff", lambda _: Backoff(0.05, 0.002))
+    # A request that fails is given up after a few attempts, and one that takes its time on a busy machine is not.
+    monkeypatch.setattr(store_module, "Backoff", lambda _: Backoff(deadline=10, first=8, longest=8))
     with Graph(location, SCHOOL) as g:
         for number in range(1000):
             made = fill(behind, name, LARGE)
