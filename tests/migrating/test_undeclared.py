@@ -253,3 +253,48 @@ def test_a_program_that_may_not_look_says_so(tenant: str | None, caplog: pytest.
     told = [each.getMessage() for each in caplog.records]
     assert len(told) == 1
     assert "may not scan it" in told[0]
+
+
+# --- a file, to which an index is added when it is opened ----------------------------------------
+
+
+class Bare(Node, label="PERSON"):
+    id: str
+    name: str
+    email: str
+
+
+class Calls(Edge[Bare, Bare]):
+    since: int
+
+
+class Marked(Node, label="PERSON"):
+    id: str
+    name: Annotated[str, Indexed()]
+    email: Annotated[str, Unique()]
+
+
+class InOrder(Edge[Marked, Marked], label="CALLS", order="since"):
+    since: int
+
+
+@pytest.mark.parametrize("tenant", [None, "acme"])
+@pytest.mark.parametrize("layout", [None, MaterializedGraph()])
+def test_an_index_that_is_added_does_not_vouch_for_the_rest(layout: Any, tenant: str | None) -> None:
+    store = SQLiteStore(":memory:")
+    old = Graph(store, [Bare, Calls], layout, tenant=tenant)
+    old.put_many(Bare(id=f"P{at}", name="n", email=f"e{at}") for at in range(5))
+    old.put_many(Calls(source=f"P{at}", target="P0", since=-at) for at in range(5))
+    store.execute([Delete(old._layout.table, old._layout.declarations_key)])
+    graph = Graph(store, [Marked, InOrder], layout, tenant=tenant)
+    for ask in (
+        lambda: graph.find(Marked, field("name") == "n").count(),
+        lambda: graph.get(Marked, email="e3"),
+        lambda: list(graph.into("P0", InOrder).between(-3, -1)),
+    ):
+        with pytest.raises(MigrationDue):
+            ask()
+    assert Graph(store, [Marked, InOrder], layout).migrate(finish=True).ended
+    assert graph.find(Marked, field("name") == "n").count() == 5
+    assert graph.get(Marked, email="e3") is not None
+    assert [each.since for each in graph.into("P0", InOrder).between(-3, -1)] == [-3, -2, -1]

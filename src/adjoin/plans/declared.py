@@ -221,16 +221,23 @@ def _added(layout: BoundLayout) -> Callable[[RecordedForms | None], RecordedForm
 
 
 def record_indexes(layout: BoundLayout, described: TableResponse, added: Iterable[IndexDefinition]) -> Plan[None]:
-    """Records, before indexes are added to a table without a record, that stored items lack their entries."""
+    """Records, before indexes are added to a table without a record, that stored items lack their entries.
+
+    The record counts from then on, so it also has what a look at some items shows that they lack besides. A graph of a
+    tenant sees no items of others, so what they may lack counts as lacking.
+    """
     if layout.why_no_own_items is not None:
         return
     recorded = yield from read_record(layout)
     if recorded is not None or (yield from _is_empty(layout, described)):
         return
     names = {index.name for index in added}
+    seen = (yield from undeclared.look(layout)) if layout.tenant is None else undeclared.unsure_parts(layout)
 
     def change(found: RecordedForms | None) -> RecordedForms:
-        forms = {word: with_due(form, _over(layout, form, names)) for word, form in layout.forms().items()}
+        declared = layout.forms()
+        due = {word: [*_over(layout, form, names), *seen.get(word, ())] for word, form in declared.items()}
+        forms = {word: with_due(form, due[word]) for word, form in declared.items()}
         return found or RecordedForms(forms, layout_form(layout))
 
     yield from _changed(layout, change)
