@@ -126,7 +126,7 @@ def test_nobody_listens(table: str) -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with pytest.raises(ServiceUnreachable, match="cannot be reached") as caught:
-        Graph(f"dynamodb://{table}?endpoint=http://127.0.0.1:{port}&deadline=0.3", SCHOOL)
+        Graph(f"dynamodb://{table}?endpoint=http://127.0.0.1:{port}&deadline=10", SCHOOL)
     assert caught.value.retryable
 
 
