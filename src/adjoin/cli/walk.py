@@ -7,6 +7,7 @@ is 3 if the budget ended the walk, so that results are missing.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -45,6 +46,10 @@ def call(asked: Asked, arguments: argparse.Namespace) -> Any:
     if arguments.kind is not None:
         kind = asked.node_kind(arguments.kind)
         start = kind.model.ref(graphs.node(kind, start))
+    elif arguments.steps[0] not in _STEPS and any(each.name == start for each in asked.schema.nodes.values()):
+        raise InvalidArguments(
+            f"{start!r} is a class, and a walk begins with an id; write --class {start}, then the id and the steps"
+        )
     walk = asked.graph.walk(start, budget=following.budget(arguments))
     words = iter(arguments.steps)
     for word in words:
@@ -78,6 +83,9 @@ def _step(asked: Asked, walk: Any, word: str, words: Iterator[str]) -> Any:
             return walk.order_by(next_word("a field"))
         case "limit_per_node" | "limit":
             return getattr(walk, word)(number("a number"))
+    first, *rest = re.split(r"[\s=:]+", word, maxsplit=1)
+    if rest and first in _STEPS:
+        raise InvalidArguments(f"{word!r} is not a step of a walk; write words of their own: {first} {rest[0]}")
     raise InvalidArguments(f"{word!r} is not a step of a walk; {meant(word, _STEPS)}")
 
 
