@@ -193,8 +193,10 @@ def test_every_change_of_a_declaration(tmp_path: Path, old: str, new: str) -> No
         g.maintain(once=True)
         g.maintain(once=True)
         _is_default_or(shown(g, after), counted, default)
-        g.verify(threads=1)
-        _is_default_or(shown(g, after), counted, default)
+        if IS_ALL or list(DECLARED).index(new) % 3 == 0:
+            # An audit says what is not counted, and counts nothing.
+            g.verify(threads=1)
+            _is_default_or(shown(g, after), counted, default)
         g.rebuild(threads=1)
         assert shown(g, after) == counted
         audit = g.verify(threads=1)

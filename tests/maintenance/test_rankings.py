@@ -494,9 +494,8 @@ def test_an_audit_finds_and_repairs_a_lost_entry(g: Graph) -> None:
     assert index is not None
     key = layout.node_key(layout.schema.node(Buyer), "B3")
     g._store.execute((Update(layout.table, key, (Remove(attribute(index.sort_key)),)),))
-    (finding,) = g.verify(threads=1).findings
-    assert (finding.kind, finding.count) == ("index entry", 1)
-    g.verify(repair=True, threads=1)
+    (finding,) = g.verify(repair=True, threads=1).findings
+    assert (finding.kind, finding.count, finding.repaired) == ("index entry", 1, 1)
     assert list(g.find(Buyer, order="spent")) == ranking(g, Buyer, "spent")
 
 

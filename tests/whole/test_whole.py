@@ -1,4 +1,7 @@
-"""A minute of fault simulation. `ADJOIN_FAULTS_SECONDS` and `ADJOIN_FAULTS_SEED` choose how long, and what happens."""
+"""The fault simulation: three rounds in every run, one of each kind, and minutes of it in `make simulations`.
+
+`ADJOIN_FAULTS_SECONDS` and `ADJOIN_FAULTS_SEED` choose how long, and what happens.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,27 @@ import sys
 
 import pytest
 
+from tests.maintenance.simulation import IS_ALL
 from tests.whole.driver import simulate
+
+KINDS = 3
+"""Rounds that differ: one that is left to itself, one with a rebuild, and one whose aggregates are overwritten. The
+second has format version 1 and an older adjoin."""
+SHORT = 5.0
+"""Seconds of faults in a round of every run: as many per second as in a long one, which only has more of them."""
+LONG = 12.0
+MINUTES = 300.0
 
 
 @pytest.mark.long
+@pytest.mark.simulation
 @pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be sent SIGINT there")
 def test_nothing_acknowledged_is_lost_or_torn_and_aggregates_are_exact(capsys: pytest.CaptureFixture[str]) -> None:
     seed = int(os.environ.get("ADJOIN_FAULTS_SEED", os.getpid()))
-    # Two rounds at least: the first has format version 2, the second version 1 and an older adjoin.
-    figures = simulate(float(os.environ.get("ADJOIN_FAULTS_SECONDS", "60")), seed, least=2)
+    seconds = float(os.environ.get("ADJOIN_FAULTS_SECONDS", MINUTES if IS_ALL else 0))
+    figures = simulate(seconds, seed, round_seconds=LONG if seconds else SHORT, least=KINDS)
     print(f"seed {seed}\n{figures}")
-    assert figures.rounds >= 2
+    assert figures.rounds >= KINDS
     assert figures.kills
     assert all(figures.workers.values())
     assert figures.asked

@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -208,10 +209,22 @@ def named(name: str, schema: ibis.Schema) -> ir.Table:
     return ops.UnboundTable(name, schema).to_expr()
 
 
+_FUSING = threading.Lock()
+
+
 @lru_cache(_STATEMENTS)
 def compiled(dialect: str, expression: ops.Relation) -> str:
-    """The SQL of an expression. For small tables, Ibis takes longer to compile it than an engine to run it."""
-    statement: str = getattr(ibis, dialect).compile(expression.to_expr())
+    """The SQL of an expression. For small tables, Ibis takes longer to compile it than an engine to run it.
+
+    To merge selections of selections is a fifth of that, and DuckDB does it too. Spark's analysis of what is nested
+    deeper takes longer. Ibis has an option of the process for it, and none of a call.
+    """
+    with _FUSING:
+        before, ibis.options.sql.fuse_selects = ibis.options.sql.fuse_selects, dialect != "duckdb"
+        try:
+            statement: str = getattr(ibis, dialect).compile(expression.to_expr())
+        finally:
+            ibis.options.sql.fuse_selects = before
     return statement
 
 
