@@ -475,3 +475,50 @@ def test_no_projection_leaves_out_fields_of_other_classes(projection: Projection
         g.put_many(signs)
         assert list(g.find(Sign, in_shop)) == signs
         assert list(g.find(Arrow, in_shop)) == signs[:1]
+
+
+class Asset(Node, discriminator="form"):
+    id: str
+    form: str
+    price: int
+    rank: int = 0
+
+
+class Book(Asset):
+    form: Literal["book"] = "book"
+
+
+class Film(Asset):
+    form: Literal["film", "clip"] = "film"
+
+
+class Scan(Node, discriminator="depth"):
+    id: str
+    depth: int
+    price: int
+
+
+class Deep(Scan):
+    depth: Literal[1, 5]
+
+
+def test_a_find_of_a_subclass_reads_the_partitions_of_its_values() -> None:
+    layout = AdjacencyList(indexes=[Index("ByForm", "form", "price"), Index("ByDepth", "depth", "price")])
+    with Graph(":memory:", [Asset, Book, Film, Scan, Deep], layout) as g:
+        g.put_many(Book(id=f"b{price}", price=price) for price in (3, 1, 2))
+        g.put_many([Film(id="f", price=9), Film(id="c", price=4, form="clip"), Asset(id="a", form="song", price=0)])
+        g.put_many([Deep(id="1", depth=1, price=3), Deep(id="5", depth=5, price=1), Scan(id="3", depth=3, price=2)])
+        questions: list[tuple[Any, list[str], int]] = [
+            (g.find(Book, order="price"), ["b1", "b2", "b3"], 1),
+            (g.find(Book, field("price") > 1), ["b2", "b3"], 1),
+            (g.find(Film, order="price"), ["c", "f"], 2),
+            (g.find(Film, (field("form") == "clip") & (field("price") > 1)), ["c"], 1),
+            (g.find(Deep, order="price"), ["5", "1"], 2),
+        ]
+        for query, ids, requests in questions:
+            with g.meter() as m:
+                assert [each.id for each in query] == ids
+            assert m.requests == requests
+            assert query.count() == len(ids)
+        with pytest.raises(InvalidKey, match="'ByForm' needs form == …, then price"):
+            g.find(Asset, order="price")

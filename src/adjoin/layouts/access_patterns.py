@@ -25,7 +25,7 @@ from functools import cached_property, partial
 from typing import Any, TypeAlias, cast
 
 from adjoin.dataclass import dataclass
-from adjoin.entity_types import EntityType
+from adjoin.entity_types import EntityType, NodeType
 from adjoin.field_types import extent_of, may_be_none, plain_type
 from adjoin.fields import Comparison
 from adjoin.formats import EPOCHS, Format, dates_between, divides_dates
@@ -34,7 +34,7 @@ from adjoin.layouts.ranges import after, order_of
 from adjoin.layouts.shard_numbers import ShardedTemplate, ShardNumber
 from adjoin.requests import SortCondition
 from adjoin.tables import KeyType
-from adjoin.values import AttributeValue, encode
+from adjoin.values import AttributeValue, decode, encode
 
 Partition: TypeAlias = tuple[tuple[str, AttributeValue], ...]
 """The partition key attributes of a query, with their values; none for all partitions, which a scan reads."""
@@ -204,7 +204,7 @@ class AccessPattern:
             f"{name} == …{' or a range of dates' if self._has_dates(source, name) else ''}"
             for source in self.partition
             for name in source.names
-            if name not in self._bounded
+            if name not in self._implied
         ]
         then = [name for source in self.sort for name in source.names]
         wanted = [" and ".join(equal)] if equal else []
@@ -232,7 +232,7 @@ class AccessPattern:
         """The conditions for comparisons that all have to hold; None if they do not choose the partition."""
         asked = {one.field for one in comparisons}
         for name, side in self._wanted:
-            if name not in asked and side not in asked and name not in self._bounded:
+            if name not in asked and side not in asked and name not in self._implied:
                 return None
         by_parts = [(one, self._by_parts(one)) for one in comparisons]
         comparisons = [each for _, parts in by_parts for each in parts]
@@ -305,30 +305,32 @@ class AccessPattern:
         return dates_between(max(lows), min(highs), specs, MAX_PARTITIONS)
 
     @cached_property
-    def _bounded(self) -> dict[str, range]:
-        """The values of the whole numbers with both bounds that choose the partition, and are never None.
+    def _implied(self) -> dict[str, Sequence[Any]]:
+        """The values of those fields that choose the partition and need no comparison.
 
-        With them, no comparison is needed: a table may have the shards of a day as a part of its ids.
+        These are whole numbers with both bounds, which are never None: a table may have the shards of a day as a part
+        of its ids. And for a class of a family, what tells it from the others.
         """
-        found = {}
+        kind, found = self.kind, dict[str, Sequence[Any]]()
         for name, _ in self._wanted:
-            info = self.kind.fields.get(name)
-            if info is None or plain_type(info) is not int or may_be_none(info):
-                continue
-            least, most = extent_of(info, int)
-            if least is not None and most is not None:
-                found[name] = range(least, most + 1)
+            info = kind.fields.get(name)
+            if isinstance(kind, NodeType) and kind.head is not None and name == kind.discriminator:
+                found[name] = tuple(map(decode, kind.told_by))
+            elif info is not None and plain_type(info) is int and not may_be_none(info):
+                least, most = extent_of(info, int)
+                if least is not None and most is not None:
+                    found[name] = range(least, most + 1)
         return found
 
-    def _numbers(self, name: str, comparisons: Sequence[Comparison]) -> Sequence[int]:
+    def _numbers(self, name: str, comparisons: Sequence[Comparison]) -> Sequence[Any]:
         """A value for each partition that a range of whole numbers lies in; none if the range has no ends."""
-        info = self.kind.fields.get(name)
-        if info is None or plain_type(info) is not int:
-            return ()
-        ranges = [each for each in comparisons if each.field == name and each.operator in _RANGES]
-        bounds = self._bounded.get(name, range(0))
-        lows, highs = ([bounds[0]], [bounds[-1]]) if bounds else ([], [])
-        for each in ranges:
+        info, bounds = self.kind.fields.get(name), self._implied.get(name, ())
+        if info is None or plain_type(info) is not int or (bounds and not isinstance(bounds, range)):
+            return bounds
+        lows, highs = [*bounds[:1]], [*bounds[-1:]]
+        for each in comparisons:
+            if each.field != name or each.operator not in _RANGES:
+                continue
             if None in each.operands:
                 return ()
             values = [self._typed(name, operand) for operand in each.operands]
@@ -336,7 +338,12 @@ class AccessPattern:
                 lows.append(values[0] + (each.operator == ">"))
             if each.operator in ("<", "<=", "between"):
                 highs.append(values[-1] - (each.operator == "<"))
-        found = range(max(lows), min(highs) + 1) if lows and highs else range(0)
+        if not lows or not highs:
+            return ()
+        found = range(max(lows), min(highs) + 1)
+        if not found:
+            # Nothing is in an empty range: one partition is read, and all that is there is left out.
+            return lows[:1]
         return found if len(found) <= MAX_PARTITIONS else ()
 
     def _is_complete(self, comparisons: Sequence[Comparison]) -> bool:
