@@ -177,3 +177,18 @@ def test_what_is_too_long_for_an_expression_is_read() -> None:
     assert (found.told, found.untold, found.is_whole) == ({}, ("one", "two", "three", "four", "five"), False)
     # An `in` takes a hundred.
     assert fitted(ChoosingOfTooMany).untold == ("one",)
+
+
+class Shelf(Node):
+    id: str
+    any: list[Any] = []
+    whole: list[int] = []
+    texts: dict[str, str] = {}
+    nested: list[list[str]] = []
+    limited: list[Annotated[str, Field(max_length=3)]] = []
+
+
+def test_elements_that_have_limits_of_their_own_have_to_be_read() -> None:
+    found = fitted(Shelf)
+    assert found.untold == ("limited",)
+    assert found.told.keys() == {"any", "whole", "texts", "nested"}

@@ -178,3 +178,11 @@ def test_a_prefix_of_a_path_ends_with_a_whole_step() -> None:
             for prefix in ((), ("a",), ("a", "b"))
         }
     assert found == {(): {"a", "ab", "b", "a!", "az"}, ("a",): {"a", "ab"}, ("a", "b"): {"ab"}}
+
+
+def test_a_stretch_may_hold_a_value_whose_entries_reach_into_it() -> None:
+    stretch = Stretch("b", "d#")
+    assert [value for value in ("a", "b", "c", "d", "d0", "e") if stretch.may_hold(value)] == ["b", "c", "d"]
+    assert Stretch("b").may_hold("z")
+    assert Stretch(prefix="b").may_hold("bc")
+    assert not Stretch(prefix="b").may_hold("a")

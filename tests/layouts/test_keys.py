@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from decimal import Decimal
+from enum import Enum
 from typing import Annotated, Any
 
 import pytest
@@ -19,6 +20,12 @@ from adjoin.layouts.keys import Part, Quoting, Template, delimiters, parse_templ
 ESCAPING = Quoting(frozenset("#"), escape=True)
 LITERAL = Quoting(frozenset("#"), escape=False)
 text = st.text(max_size=12)
+
+
+class Size(Enum):
+    LARGE = 7
+
+
 awkward = st.text(alphabet="#%|ab \n\0é€\U0001f600$&~/", max_size=8)
 
 
@@ -35,6 +42,7 @@ def template(source: str, quoting: Quoting = ESCAPING) -> Template:
         ("CLASS#{subject:upper}", {"subject": "Math"}, "CLASS#MATH"),
         ("{name:lower}", {"name": "ANN"}, "ann"),
         ("N#{n:06}", {"n": 42}, "N#000042"),
+        ("N#{n:03}", {"n": Size.LARGE}, "N#007"),
         ("{n:sortable}", {"n": 42}, "p502.42"),
         ("{n:sortable}", {"n": Decimal("-0.05")}, "n500.4~"),
         ("{n:sortable}", {"n": 0}, "o"),
@@ -52,6 +60,7 @@ def test_rendering(source: str, values: dict[str, Any], key: str) -> None:
     [
         ("{n:06}", {"n": -1}),
         ("{n:02}", {"n": 100}),
+        ("{n:02}", {"n": "7"}),
         ("{n}", {"n": None}),
         ("{n}", {"n": 1.5}),
         ("{n}", {"n": ["a"]}),
