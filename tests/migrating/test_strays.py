@@ -5,6 +5,7 @@ The older program does not know the index copies, claims and twins that the newe
 
 from __future__ import annotations
 
+import random
 from typing import Annotated, Any
 
 import pytest
@@ -23,6 +24,8 @@ from adjoin import (
 )
 from adjoin.layouts.interface import Layout
 from adjoin.stores.sqlite import SQLiteStore
+from tests.maintenance.simulation import stride
+from tests.migrating.versions import Crash, Halting
 
 
 class Person(Node):
@@ -205,3 +208,49 @@ def test_a_field_under_a_former_name_is_removed_from_indexes_with_its_node() -> 
     newer.migrate(finish=True)
     assert people(newer.find(Titled, order="year")) == ["0", "2"]
     assert not newer.verify().findings
+
+
+class Removing:
+    """An older program that removes people and edges between the requests of a migration, and what it has removed."""
+
+    def __init__(self, older: Graph, seed: int) -> None:
+        self.older, self.random, self.is_busy = older, random.Random(seed), False
+        self.people, self.known, self.bosses = set[str](), set[str](), set[str]()
+
+    def between(self) -> None:
+        if self.is_busy or self.random.random() > 0.15:
+            return
+        self.is_busy, at = True, self.random.randrange(7)
+        match self.random.randrange(3):
+            case 0 if len(self.people) < 2:
+                self.older.delete(Person.ref(f"{at}"))
+                self.people.add(f"{at}")
+            case 1:
+                self.older.disconnect(Knows, f"{at}", f"{at + 1}")
+                self.known.add(f"{at}")
+            case _:
+                self.older.disconnect(Boss, f"{at}", "7")
+                self.bosses.add(f"{at}")
+        self.is_busy = False
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("layout", ["adjacency list", "without a stream"])
+def test_a_crash_at_any_request_brings_nothing_back(layout: str) -> None:
+    for crash_at in (None, *range(1, 165, stride(53))):
+        store = SQLiteStore(":memory:")
+        older = opened(store, OLDER, layout, None)
+        fill(older)
+        newer, removing = Graph(store, NEWER, LAYOUTS[layout]), Removing(older, crash_at or 0)
+        for finish, between in ((False, removing.between), (True, lambda: None)):
+            try:
+                Graph(Halting(store, between, crash_at), NEWER, LAYOUTS[layout]).migrate(finish=finish)
+            except Crash:
+                newer.migrate(finish=finish)
+        assert newer.migrate(finish=True).ended
+        left = [f"{at}" for at in range(8) if f"{at}" not in removing.people]
+        assert people(newer.find(Found, order="born")) == people(newer.scan(Found)) == left
+        pairs = [(one, f"{int(one) + 1}") for one in left if f"{int(one) + 1}" in left and one not in removing.known]
+        assert sorted(tuple(sorted((each.source, each.target))) for each in newer.find(Friends, order="since")) == pairs
+        bosses = [each.source for each in newer.find(OnlyBoss, order="since")]
+        assert bosses == [one for one in left[:-1] if one not in removing.bosses]
