@@ -183,7 +183,7 @@ class FieldReference(Generic[ValueT]):
         def _joined(self, other: Any) -> NoReturn:
             # `field("a") == 1 & field("b") == 2` means `field("a") == (1 & field("b")) == 2` in Python.
             raise InvalidValue(
-                f"field({self.name!r}) is not a comparison, as & | ~ need it; put parentheses around each side"
+                f"field({self.name!r}) alone is not a comparison; put parentheses around each side of & and |"
             )
 
         def __invert__(self) -> NoReturn:

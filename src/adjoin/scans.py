@@ -70,7 +70,7 @@ class _Scanning(Base[T]):
         """
         kind = self._question.kind
         if kind is None:
-            raise InvalidValue("only needs a class whose fields it names, and this scan is of all; scan one class")
+            raise InvalidValue("only() names fields of one class, and this scan reads all classes; scan one class")
         return self._with(_question=self._question.with_(some=some_fields(kind, fields)))
 
     def _step(self, start: ScanPosition | None, left: int | None) -> Plan[Found]:
