@@ -409,6 +409,12 @@ def test_an_answer_that_does_not_come_is_told_in_the_view(browser: Any, tmp_path
         page.page.unroute("**/api/design")
         page.page.click("text=Try again")
         page.page.locator(".keys-table").wait_for()
+        page.page.route("**/api/items", lambda route: route.abort())
+        page.go("Table")
+        page.page.locator("main .warning", has_text="is the command still running?").wait_for()
+        page.page.unroute("**/api/items")
+        page.page.click("text=Try again")
+        page.page.locator("code", has_text="PERSON#P1").first.wait_for()
         page.faults.clear()
 
 

@@ -74,7 +74,7 @@ export function HealthView() {
         <Classes found={found} />
         <Degrees found={found} />
       </div>
-      <Largest found={found} />
+      {found.largest.length > 0 && <Largest found={found} />}
       {found.stream && <Hottest />}
       {found.shards.length > 0 && (
         <section class="panel">

@@ -5,6 +5,7 @@ import { bytes, count, cut } from "../format";
 import { Details } from "../details";
 import { Dot } from "../graph/view";
 import { asked, model, problem, selection, written } from "../state";
+import { Waiting } from "../waiting";
 
 export type Attribute = Record<string, Json>;
 export type Item = Record<string, Attribute>;
@@ -125,7 +126,12 @@ export function TableView() {
           </label>
         </div>
         <Collections rows={rows} partitions={partitions} sorts={sorts} open={(values) => setPartition(values)} />
-        {!rows.length && !isBusy && !fault && <p class="none">No items.</p>}
+        {!rows.length &&
+          (isBusy || fault ? (
+            <Waiting read={() => void read(null)} what="items" isBusy={isBusy} />
+          ) : (
+            <p class="hint padded">No items.</p>
+          ))}
         <p class="more-row">
           {next ? (
             <button type="button" disabled={isBusy} onClick={() => void read(next)}>
