@@ -19,6 +19,7 @@ from adjoin import Graph, InvalidCredentials, InvalidLocation
 from adjoin.stores.dynamodb.access import LOCAL_REGION, Credentials, ServiceAccess
 from tests.models import SCHOOL, Course
 from tests.stores.dynamodb.misbehaving import EXPIRED_TOKEN, MisbehavingServer, error, wrong_clock
+from tests.waiting import LIMIT
 
 LOCAL = "http://127.0.0.1:8000"
 Files = Callable[[str, str], None]
@@ -47,10 +48,10 @@ def test_credentials_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     access = ServiceAccess("eu-west-1", None, None)
     assert access.credentials() is None, "nothing is looked up on the way"
-    assert access.lookup().result(30) == Credentials("key", "secret")
+    assert access.lookup().result(LIMIT) == Credentials("key", "secret")
     assert access.credentials() == Credentials("key", "secret")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
-    assert ServiceAccess("eu-west-1", None, None).lookup().result(30) == Credentials("key", "secret", "token")
+    assert ServiceAccess("eu-west-1", None, None).lookup().result(LIMIT) == Credentials("key", "secret", "token")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_the_environment_says_the_same_with_and_without_botocore(
 
     def found() -> object:
         try:
-            return ServiceAccess("eu-west-1", None, None).lookup().result(30)
+            return ServiceAccess("eu-west-1", None, None).lookup().result(LIMIT)
         except InvalidCredentials as error:
             return type(error)
 
@@ -98,19 +99,19 @@ def test_credentials_of_a_profile(files: Files, monkeypatch: pytest.MonkeyPatch)
         "[profile work]\nregion = eu-central-1\n[default]\nregion = us-west-2\n",
     )
     default, work = ServiceAccess(None, None, None), ServiceAccess(None, None, "work")
-    assert (default.lookup().result(30), default.region) == (Credentials("d", "ds"), "us-west-2")
-    assert (work.lookup().result(30), work.region) == (Credentials("w", "ws", "wt"), "eu-central-1")
+    assert (default.lookup().result(LIMIT), default.region) == (Credentials("d", "ds"), "us-west-2")
+    assert (work.lookup().result(LIMIT), work.region) == (Credentials("w", "ws", "wt"), "eu-central-1")
     monkeypatch.setenv("AWS_PROFILE", "work")
-    assert ServiceAccess(None, None, None).lookup().result(30) == Credentials("w", "ws", "wt")
+    assert ServiceAccess(None, None, None).lookup().result(LIMIT) == Credentials("w", "ws", "wt")
 
 
 def test_a_profile_that_runs_a_program(files: Files, tmp_path: Path) -> None:
     (tmp_path / "answer.json").write_text(json.dumps({"Version": 1, "AccessKeyId": "p", "SecretAccessKey": "ps"}))
     files("", f"[profile program]\ncredential_process = cat {tmp_path / 'answer.json'}\n")
-    assert ServiceAccess("eu-west-1", None, "program").lookup().result(30) == Credentials("p", "ps")
+    assert ServiceAccess("eu-west-1", None, "program").lookup().result(LIMIT) == Credentials("p", "ps")
     files("", "[profile program]\ncredential_process = false\n")
     with pytest.raises(InvalidCredentials, match="credentials could not be loaded"):
-        ServiceAccess("eu-west-1", None, "program").lookup().result(30)
+        ServiceAccess("eu-west-1", None, "program").lookup().result(LIMIT)
 
 
 @pytest.mark.parametrize("by_environment", [False, True])
@@ -129,7 +130,7 @@ def test_a_configuration_that_cannot_be_read(files: Files) -> None:
 
 def test_no_credentials() -> None:
     with pytest.raises(InvalidCredentials, match="set AWS_ACCESS_KEY_ID"):
-        ServiceAccess("eu-west-1", None, None).lookup().result(30)
+        ServiceAccess("eu-west-1", None, None).lookup().result(LIMIT)
     with pytest.raises(InvalidCredentials, match="set AWS_ACCESS_KEY_ID"):
         Graph("dynamodb://Nothing?region=eu-west-1", SCHOOL)
 
@@ -137,10 +138,10 @@ def test_no_credentials() -> None:
 @pytest.mark.parametrize("url", [LOCAL, "http://localhost:8000", "http://[::1]:8000", "http://127.9.9.9"])
 def test_a_server_on_this_machine_needs_none(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
-    assert ServiceAccess(None, url, None).lookup().result(30) == Credentials("local", "local")
+    assert ServiceAccess(None, url, None).lookup().result(LIMIT) == Credentials("local", "local")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    assert ServiceAccess(None, url, None).lookup().result(30) == Credentials("key", "secret")
+    assert ServiceAccess(None, url, None).lookup().result(LIMIT) == Credentials("key", "secret")
 
 
 # --- credentials that expire -------------------------------------------------------------------
@@ -212,18 +213,18 @@ def container(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Provider:
 
 def test_credentials_of_a_container_are_asked_for_once(container: Provider) -> None:
     access = ServiceAccess("eu-west-1", None, None)
-    assert access.lookup().result(30) == Credentials("key1", "secret", "token1")
-    assert access.lookup().result(30) == access.credentials() == Credentials("key1", "secret", "token1")
+    assert access.lookup().result(LIMIT) == Credentials("key1", "secret", "token1")
+    assert access.lookup().result(LIMIT) == access.credentials() == Credentials("key1", "secret", "token1")
     assert container.given == 1
 
 
 def test_credentials_that_expire_are_refreshed(container: Provider) -> None:
     container.lifetime = 60
     access = ServiceAccess("eu-west-1", None, None)
-    assert access.lookup().result(30).access_key == "key2", "they expired in a minute, and were refreshed at once"
+    assert access.lookup().result(LIMIT).access_key == "key2", "they expired in a minute, and were refreshed at once"
     container.lifetime = 3600
     assert access.credentials() is None, "they expire soon"
-    assert access.lookup().result(30) == Credentials("key3", "secret", "token3")
+    assert access.lookup().result(LIMIT) == Credentials("key3", "secret", "token3")
     assert access.credentials() == Credentials("key3", "secret", "token3")
 
 
@@ -231,23 +232,23 @@ def test_credentials_that_expire_and_cannot_be_refreshed(container: Provider) ->
     access = ServiceAccess("eu-west-1", None, None)
     container.lifetime = -10
     with pytest.raises(InvalidCredentials, match="expired"):
-        access.lookup().result(30)
+        access.lookup().result(LIMIT)
 
 
 def test_credentials_of_an_instance(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
     monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", provider.url)
     access = ServiceAccess("eu-west-1", None, None)
-    assert access.lookup().result(30) == Credentials("key1", "secret", "token1")
-    assert access.lookup(Credentials("key1", "secret", "token1")).result(30).access_key == "key2"
+    assert access.lookup().result(LIMIT) == Credentials("key1", "secret", "token1")
+    assert access.lookup(Credentials("key1", "secret", "token1")).result(LIMIT).access_key == "key2"
 
 
 def test_many_threads_look_once(container: Provider) -> None:
     access = ServiceAccess("eu-west-1", None, None)
     with ThreadPoolExecutor(8) as pool:
-        first = {each.access_key for each in pool.map(lambda _: access.lookup().result(30), range(16))}
-        refused = access.lookup().result(30)
-        again = {each.access_key for each in pool.map(lambda _: access.lookup(refused).result(30), range(16))}
+        first = {each.access_key for each in pool.map(lambda _: access.lookup().result(LIMIT), range(16))}
+        refused = access.lookup().result(LIMIT)
+        again = {each.access_key for each in pool.map(lambda _: access.lookup(refused).result(LIMIT), range(16))}
     assert (first, again, container.given) == ({"key1"}, {"key2"}, 2)
 
 

@@ -125,8 +125,9 @@ def test_nobody_listens(table: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.raises(ServiceUnreachable, match="cannot be reached") as caught:
-        Graph(f"dynamodb://{table}?endpoint=http://127.0.0.1:{port}&deadline=10", SCHOOL)
+        # The port stays taken, so that no server of another test can get it.
+        with pytest.raises(ServiceUnreachable, match="cannot be reached") as caught:
+            Graph(f"dynamodb://{table}?endpoint=http://127.0.0.1:{port}&deadline=10", SCHOOL)
     assert caught.value.retryable
 
 

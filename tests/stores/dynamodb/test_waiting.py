@@ -42,6 +42,7 @@ from adjoin.requests import (
 from adjoin.stores.dynamodb import access as access_module
 from adjoin.tables import KeyAttribute, TableDefinition
 from tests.stores.dynamodb.virtual import Handle, Service
+from tests.waiting import LIMIT
 
 TIMEOUT, DEADLINE = 10.0, 30.0
 KEY = {"PK": {"S": "a"}}
@@ -133,7 +134,7 @@ def opened(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         services.append(Service(handle, request.param, monkeypatch, **limits))
         if "pipe" not in request.fixturenames:
             # A thread finds them, and the loop's clock does not wait for threads.
-            services[-1].access.lookup().result(30)
+            services[-1].access.lookup().result(LIMIT)
         return services[-1]
 
     yield opened
@@ -270,7 +271,7 @@ def expiring(opened: Opened, pipe: Path) -> Service:
     service = opened(EXPIRED)
     looking = service.access.lookup()
     pipe.write_text(GIVEN)
-    assert looking.result(30).access_key == "a"
+    assert looking.result(LIMIT).access_key == "a"
     return service
 
 
@@ -287,7 +288,7 @@ def test_expired_credentials_whose_renewal_fails(expiring: Service, pipe: Path) 
     renewing = expiring.access.lookup(expiring.access.credentials())
     pipe.write_text("nonsense")
     with pytest.raises(InvalidCredentials, match="credentials could not be loaded"):
-        renewing.result(30)
+        renewing.result(LIMIT)
 
 
 def test_a_renewal_that_hung_is_given_up(expiring: Service, pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +302,7 @@ def test_a_renewal_that_hung_is_given_up(expiring: Service, pipe: Path, monkeypa
     pipe.with_name("config").write_text(f"[default]\ncredential_process = cat {given}\n")
     assert access.lookup(refused) is hanging
     monkeypatch.setattr(access_module, "_GIVEN_UP", -1.0)
-    assert access.lookup(refused).result(30).access_key == "b"
+    assert access.lookup(refused).result(LIMIT).access_key == "b"
     assert not hanging.done()
     os.close(held)
     found = access.credentials()
