@@ -94,6 +94,23 @@ def _pages(graph: Graph, *, reverse: bool = False) -> list[Any]:
     return found
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_find_uses_the_order_when_all_edges_have_it(layout: Layout) -> None:
+    _, newer = both(layout)
+
+    def query() -> Any:
+        return newer.find(ORDERED, (field("source") == "S") & (field("at") >= 0))
+
+    found = sorted(edge.at for edge in query())
+    assert found == sorted(edge.at for edge in newer.out("S", ORDERED) if edge.at >= 0)
+    assert newer.explain(query()).index is None
+    with pytest.raises(MigrationDue, match="may have no entry in the index"):
+        list(newer.find(ORDERED, field("source") == "S", order="at"))
+    newer.migrate(finish=True)
+    assert newer.explain(query()).index is not None
+    assert [edge.at for edge in query()] == found
+
+
 def test_a_page_token_goes_on_when_the_migration_has_ended() -> None:
     store, graph = both(AdjacencyList())
     expected = [each.at for each in graph.out("S", ORDERED)]

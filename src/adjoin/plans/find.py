@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
-from adjoin.errors import InvalidKey, InvalidValue, shown
+from adjoin.errors import InvalidKey, InvalidValue, MigrationDue, TableMismatch, shown
 from adjoin.field_types import may_be_none
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate, SizeComparison, TypeTest
 from adjoin.layouts.access_patterns import AccessPattern, PatternConditions
@@ -113,7 +113,7 @@ class _Asked:
         compared = [part for part in parts if isinstance(part, Comparison)]
         candidates = [one for pattern in self.patterns if (one := pattern.conditions(compared)) is not None]
         candidates = [each for each in candidates if _fits(each, parts, order, is_forced=self.is_forced)]
-        best = max(candidates, key=_rank, default=None)
+        best = max(candidates, key=lambda each: (not self._may_miss(each), *_rank(each)), default=None)
         if found is not None:
             rank = _indexed_rank(found, parts)
             if best is None or rank >= _rank(best)[1:3]:
@@ -123,6 +123,16 @@ class _Asked:
         names = dict.fromkeys(name for source in (*best.pattern.partition, *best.pattern.sort) for name in source.names)
         sparse = tuple(name for name in names if name in kind.attributes and may_be_none(kind.fields[name]))
         return _Fitting(key_search(layout, best, parts, order), best.equalities > 0, sparse)
+
+    def _may_miss(self, found: PatternConditions) -> bool:
+        """Whether stored items may lack their entries in an index until a migration has written them."""
+        if not self.layout.due.is_any:
+            return False
+        try:
+            self.layout.due.check_range(self.kind, found.pattern.index)
+        except (MigrationDue, TableMismatch):
+            return True
+        return False
 
     def _by_field(self, parts: Sequence[Predicate]) -> IndexedSearch | None:
         """The search by an indexed field, whose entries are in the order of that field only."""
