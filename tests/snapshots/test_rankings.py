@@ -33,6 +33,7 @@ from tests.snapshots.graphs import (
     layouts,
     opened,
 )
+from tests.walks.graphs import LAYOUTS
 
 VIAS: list[list[Any]] = [[Knows], [Friend], [Knows, Met], [Bought], [Likes, Friend], [Note]]
 _via, _direction = st.sampled_from(VIAS), st.sampled_from(["out", "into", "both"])
@@ -109,6 +110,18 @@ def test_rankings_are_those_of_networkx(
         assert dict(snapshot.triangles(via)) == nx.triangles(simple)
         together = snapshot.communities(via)
         assert sorted(map(str, other)) == sorted(str(ref) for group in together for ref in group)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_parallel_edges_join_strong_components_as_one_does(layout: str) -> None:
+    # Of two entries in one place of a matrix, SciPy's search would never end.
+    people = [Person(id=id) for id in ("a", "b", "zz")]
+    pairs = [("a", "b", 1), ("a", "b", 2), ("b", "a", 1), ("b", "zz", 1), ("b", "zz", 2), ("b", "b", 1), ("b", "b", 2)]
+    with opened(layout, [*people, *(Met(source=a, target=b, year=year) for a, b, year in pairs)]) as graph:
+        snapshot = graph.snapshot([Met])
+        groups = snapshot.components(Met, strong=True)
+        assert [sorted(ref.id for ref in group) for group in groups] == [["a", "b"], ["zz"]]
+        assert [snapshot.degree(person, Met) for person in people] == [2, 5, 0]
 
 
 def _texts(groups: Any) -> list[list[str]]:

@@ -121,9 +121,13 @@ def pagerank(selection: Selection, weight: str | None, damping: float, tolerance
 def components(selection: Selection, strong: bool) -> tuple[Array, Array]:
     """The nodes, and a number for the component of each."""
     numbers = np.nonzero(selection.members)[0].astype(np.int32)
-    _, labels = connected_components(
-        selection.matrix(), directed=True, connection="strong" if strong else "weak", return_labels=True
-    )
+    matrix = selection.matrix()
+    if strong and not matrix.has_canonical_format:
+        # SciPy does not return if a row has a column twice, as parallel edges do. The arrays of the snapshot stay.
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    connection = "strong" if strong else "weak"
+    _, labels = connected_components(matrix, directed=True, connection=connection, return_labels=True)
     return numbers, labels[numbers]
 
 
