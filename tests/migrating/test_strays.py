@@ -16,6 +16,7 @@ from adjoin import (
     AlreadyExists,
     Edge,
     Graph,
+    Index,
     Indexed,
     MaterializedGraph,
     Node,
@@ -254,3 +255,36 @@ def test_a_crash_at_any_request_brings_nothing_back(layout: str) -> None:
         assert sorted(tuple(sorted((each.source, each.target))) for each in newer.find(Friends, order="since")) == pairs
         bosses = [each.source for each in newer.find(OnlyBoss, order="since")]
         assert bosses == [one for one in left[:-1] if one not in removing.bosses]
+
+
+class Letter(Node):
+    id: str
+    text: str
+    sender: str
+    weight: int
+
+
+class Post(Node, label="LETTER"):
+    id: str
+    body: Annotated[str, Indexed()] = Field(validation_alias=AliasChoices("body", "text"))
+    by: Annotated[str, Indexed()] = Field(validation_alias=AliasChoices("by", "sender"))
+    grams: int = Field(validation_alias=AliasChoices("grams", "weight"))
+
+
+@pytest.mark.parametrize("layout", [AdjacencyList(), MaterializedGraph(), "plain keys"])
+def test_changes_under_a_former_name_are_not_hidden(layout: Any) -> None:
+    """The field is renamed and gets an index at once, so its value is in index keys before it has its present name."""
+    store = SQLiteStore(":memory:")
+    before, after = layout, layout
+    if layout == "plain keys":
+        before, after = AdjacencyList(), AdjacencyList(indexes=[Index("ByGrams", "grams")])
+    older, newer = Graph(store, [Letter], before), Graph(store, [Post], after)
+    older.put_many(Letter(id=f"{at}", text="a", sender="b", weight=at) for at in range(3))
+    newer.migrate()
+    older.update(Letter, "1", text="later", sender="z", weight=10)
+    assert newer.get(Post, "1") == Post(id="1", body="later", by="z", grams=10)
+    assert newer.migrate(finish=True).ended
+    assert [each.body for each in newer.find(Post, order="body")] == ["a", "a", "later"]
+    assert [each.id for each in newer.find(Post, field("by") == "z")] == ["1"]
+    assert newer.get(Post, "1") == Post(id="1", body="later", by="z", grams=10)
+    assert not newer.verify().findings

@@ -289,10 +289,12 @@ def entry_actions(layout: BoundLayout, kind: EntityType, item: Item, entity: Any
     managed = {kind.attributes[name] for name in layout.rules.maintained(kind)}
     found_by = {kind.attributes[name] for name in (*kind.indexed, *kind.unique, *kind.elements, *kind.computed)}
     plain = (layout.plain_index_keys(kind) | found_by) - managed
-    defaults = {name: fresh[name] for name in plain if name in fresh and name not in item}
+    # What is stored under a former name gets its present one in the last step. Until then, older programs change it,
+    # and a copy of the value under the present name would hide that.
+    former = {kind.attributes[name] for name, others in kind.former.items() if not item.keys().isdisjoint(others)}
+    defaults = {name: fresh[name] for name in plain if name in fresh and name not in item and name not in former}
     defaults |= layout.managed.defaults(kind, item)
     if layout.looks_first(kind):
-        former = {kind.attributes[name] for name, others in kind.former.items() if not item.keys().isdisjoint(others)}
         derived = made_fields(layout, kind, item)
         defaults |= {name: value for name, value in derived.items() if name not in former}
     return actions + [
