@@ -50,6 +50,13 @@ class Selection:
 
         Rows and columns are numbers of nodes. Nodes that do not exist have no edges.
         """
+        whole, *others = self.parts(weight, turned=turned)
+        for part in others:
+            whole = whole + part
+        return whole
+
+    def parts(self, weight: str | None = None, *, turned: bool = False) -> list[csr_array]:
+        """The same of each class and direction by itself, where parallel edges have an entry each."""
         parts = []
         direction = {"out": "into", "into": "out"}.get(self.direction, "both") if turned else self.direction
         for relation in self.relations:
@@ -58,10 +65,7 @@ class Selection:
                 parts.append(self._part(relation.out, column))
             if direction in ("into", "both") and (direction == "into" or relation.into is not relation.out):
                 parts.append(self._part(relation.into, column, without_loops=direction == "both"))
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole + part
-        return whole
+        return parts
 
     def _part(self, side: Side, column: HeldColumn | None, *, without_loops: bool = False) -> csr_array:
         side.pack()
@@ -158,8 +162,9 @@ def to_igraph(selection: Selection, weight: str | None) -> igraph.Graph:
     numbers = np.nonzero(selection.members)[0]
     places = np.zeros(len(selection.nodes), np.int64)
     places[numbers] = np.arange(len(numbers))
-    matrix = selection.matrix(weight).tocoo()
-    pairs = np.column_stack([places[matrix.row], places[matrix.col]])
+    # A sum of matrices would join parallel edges of different classes.
+    parts = [part.tocoo() for part in selection.parts(weight)]
+    pairs = np.concatenate([np.column_stack([places[part.row], places[part.col]]) for part in parts])
     graph = igraph.Graph(len(numbers), pairs, directed=True)
-    graph.es["weight"] = matrix.data
+    graph.es["weight"] = np.concatenate([part.data for part in parts])
     return graph
