@@ -99,9 +99,10 @@ def test_nothing_is_missed(name: str, layout: str) -> None:
     if change.layout is not None and layout != "adjacency list":
         pytest.skip("templates are those of one layout")
     for seed in range(3 if IS_ALL else 1):
-        # The migration has about sixty moments. Every run takes some of them, and each kind of change others.
-        first = 1 if IS_ALL else 1 + list(CHANGES).index(name)
-        for crash_at in [None, *range(first, 60, stride(23))]:
+        # The migration has about sixty moments. Every run takes some of them, and each kind of change others, in each
+        # layout.
+        first = 1 if IS_ALL else 1 + list(CHANGES).index(name) + 20 * list(LAYOUTS).index(layout)
+        for crash_at in [None, *range(first, 60, stride(40))]:
             world = World(change, layout, seed * 1000 + (crash_at or 0))
             world.migrate(crash_at, finish=False)
             world.between()
