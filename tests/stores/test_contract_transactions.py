@@ -194,6 +194,7 @@ def test_what_an_item_or_a_table_does_not_allow_is_a_reason(
         pytest.param(Put("Plain", item("A", "")), id="empty key"),
         pytest.param(Delete("Plain", key("A", "")), id="empty key to delete"),
         pytest.param(Update("Plain", key("A", "2"), (Set(attribute("PK"), Value(s("B"))),)), id="update of a key"),
+        pytest.param(Update("Plain", key("A", "2"), ()), id="update of nothing"),
         pytest.param(Check("Plain", key("A", "2"), Compare("<", attribute("x"), Value({"BOOL": True}))), id="operand"),
     ],
 )

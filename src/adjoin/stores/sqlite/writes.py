@@ -546,6 +546,8 @@ def transact_write(cursor: apsw.Cursor, tables: FindTable, request: TransactWrit
         raise InvalidRequest(f"TransactWriteItems takes 1 to {MAX_TRANSACTION} writes, not {len(request.writes)}")
     if request.token is not None and not 1 <= len(request.token) <= MAX_TOKEN:
         raise InvalidRequest(f"a client token has 1 to {MAX_TOKEN} characters, not {len(request.token)}")
+    if any(isinstance(write, Update) and not write.actions for write in request.writes):
+        raise InvalidRequest("an update in a transaction needs an action; use a check, or a put")
     prepared = _prepare_all(tables, request.writes)
     _require_distinct(prepared, "Transaction request cannot include multiple operations on one item")
     token = None if request.token is None else Token(request, now)
