@@ -5,6 +5,7 @@ Nothing here is about time.
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -52,6 +53,12 @@ from benchmarks.servers.asked import OPERATIONS, PEOPLE, TABLE, parameters
 from benchmarks.with_adjoin import WithAdjoin
 from benchmarks.workload import LINK_BYTES, MIX, NODE_BYTES, Workload, shape_of
 from tests.waiting import LIMIT
+
+
+@pytest.fixture(autouse=True)
+def _frozen() -> None:
+    """Benchmarks collect garbage before they measure, and one unfreezes all that other tests have left."""
+    gc.freeze()
 
 
 def test_processes_of_the_cold_start_find_what_they_ask_for() -> None:

@@ -18,15 +18,18 @@ from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidKey, InvalidValue
 from adjoin.expressions import Compare, Condition, Exists, Not, Or, Value, attribute
 from adjoin.field_types import may_be_none
+from adjoin.late import later
 from adjoin.layouts.interface import Index
 from adjoin.layouts.keys import SHARD, Part, Template
 from adjoin.layouts.records import FieldRecord
-from adjoin.layouts.short_keys import ShortKeys, short_keys
 from adjoin.layouts.template_texts import JOINT, TemplateTexts
 from adjoin.values import AttributeValue, Item
 
 if TYPE_CHECKING:
+    from adjoin.layouts import short_keys
     from adjoin.layouts.templates import AdjacencyKeys
+else:
+    short_keys = later("adjoin.layouts.short_keys")
 
 
 @dataclass(frozen=True)
@@ -152,11 +155,11 @@ class EdgeKeys:
         return [f"{side}.{name}" for name in end.parts]
 
     @cached_property
-    def short(self) -> ShortKeys | None:
+    def short(self) -> short_keys.ShortKeys | None:
         """How items of edges between short ids get their keys; None if that takes more than both ids."""
         if self.target_field is not None or self.meets or self.stricter or self.also_stored:
             return None
-        return short_keys(self.partition, self.sort, self.index_keys, self.kind.single_ends)
+        return short_keys.short_keys(self.partition, self.sort, self.index_keys, self.kind.single_ends)
 
     @cached_property
     def only_target(self) -> str | None:
