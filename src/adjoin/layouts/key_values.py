@@ -157,6 +157,10 @@ def sortable_text(value: Any) -> str:
     A number is spelled as its sign, the biased power of ten, and its digits: 42 is "p502.42". For a negative number,
     power and digits are complemented, and "~", which sorts after every digit, ends it: -42 is "n497.57~". Zero is "o".
     """
+    if type(value) is int and 0 < value < LONGEST_PLAIN:
+        # Most numbers in keys are such: counts, times and ratings.
+        text = str(value)
+        return f"p{_BIAS + len(text)}.{text.rstrip('0')}"
     if isinstance(value, Enum):
         return sortable_text(value.value)
     if not isinstance(value, (int, Decimal)):

@@ -248,6 +248,8 @@ class Template:
         is_plain = self.is_tail and not self.parts[0].transform.name
         self._plain = (self.parts[0].name, quoting.special) if is_plain else None
         """The only part and what it must not contain, if text that needs no quoting is written as it is."""
+        self._steps = tuple((piece, self._as_it_is(piece)) for piece in self.pieces)
+        """The pieces, and for parts whose text is written as it is unless it needs quoting, what finds that out."""
         only = self.parts[0] if is_plain else None
         self._is_text = only is not None and only.plain is str
         self._is_whole = only is not None and only.plain is int and only.least is None and only.most is None
@@ -348,7 +350,23 @@ class Template:
             return self.lead + self._filled(self.parts[0], values)
         if not self.parts:
             return self.lead
-        return "".join([piece if isinstance(piece, str) else self._filled(piece, values) for piece in self.pieces])
+        texts = []
+        for piece, needs_quoting in self._steps:
+            if isinstance(piece, str):
+                texts.append(piece)
+                continue
+            if needs_quoting is not None:
+                value = values[piece.name]
+                if type(value) is str and value and value.isascii() and needs_quoting(value) is None:
+                    texts.append(value)
+                    continue
+            texts.append(self._filled(piece, values))
+        return "".join(texts)
+
+    def _as_it_is(self, piece: str | Part) -> Callable[[str], Any] | None:
+        if isinstance(piece, str) or piece.among or piece.transform.name or self.held(piece):
+            return None
+        return self.quoting.special
 
     def _filled(self, part: Part, values: Mapping[str, Any]) -> str:
         text = self.text(part, values[part.name])
