@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 import re
 from pathlib import Path
+from typing import Any
 
 import adjoin
 from adjoin import AdjoinError, InvalidRequest, NotFound, errors
@@ -49,3 +52,24 @@ def test_a_class_of_another_module_has_the_code_of_its_base() -> None:
         pass
 
     assert (OwnError.code, InvalidRequest.code, NotFound("gone").code) == ("invalid_request",) * 2 + ("not_found",)
+
+
+def test_copies_and_pickles_have_the_attributes() -> None:
+    reasons = [
+        errors.CancellationReason("ConditionalCheckFailed", item={"pk": {"S": "a"}}, error=NotFound, id=("a", 1))
+    ]
+    arguments: dict[str, tuple[Any, ...]] = {
+        "TransactionCanceled": ([*reasons],),
+        "InvalidItem": ("age: not a number",),
+        "ConditionFailed": ({"pk": {"S": "a"}},),
+        "BudgetExceeded": ("rcu", 7),
+        "CycleFound": (["a", "b"],),
+    }
+    ways = [copy.copy, copy.deepcopy, *(lambda error, n=n: pickle.loads(pickle.dumps(error, n)) for n in range(6))]
+    for name, kind in {**CLASSES, "AdjoinError": AdjoinError}.items():
+        error = kind("it failed", *arguments.get(name, ()))
+        error.request_id = "R1"
+        for way in ways:
+            again = way(error)
+            assert (type(again), str(again)) == (kind, "it failed (request R1)")
+            assert (again.args, vars(again), again.retryable) == (error.args, vars(error), error.retryable)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from typing import Any
 
 from adjoin.dataclass import dataclass
@@ -53,6 +54,10 @@ class AdjoinError(Exception):
     def __str__(self) -> str:
         message = super().__str__()
         return message if self.request_id is None else f"{message} (request {self.request_id})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Python would call the class with the message alone, which a class with more arguments does not take.
+        return __newobj__, (type(self), *self.args), self.__dict__
 
 
 class InvalidModel(AdjoinError):
