@@ -121,6 +121,23 @@ def _plain(hint: Any) -> type | None:
     return hint if isinstance(hint, type) else None
 
 
+def may_be_text(info: FieldInfo) -> bool:
+    """Returns whether a text is a value of a field."""
+    return _has_text(info.annotation)
+
+
+def _has_text(hint: Any) -> bool:
+    hint = getattr(hint, "__supertype__", getattr(hint, "__value__", hint))  # of a NewType, and of `type X = …`
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _has_text(get_args(hint)[0])
+    if origin in (Union, UnionType):
+        return any(_has_text(each) for each in get_args(hint))
+    if origin is Literal:
+        return any(isinstance(each, str) for each in get_args(hint))
+    return hint in (Any, object) or (isinstance(hint, type) and issubclass(hint, str))
+
+
 def may_be_none(info: FieldInfo) -> bool:
     """Returns whether None is a value of a field."""
     return _has_none(info.annotation)

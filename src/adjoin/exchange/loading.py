@@ -31,7 +31,7 @@ from adjoin.errors import (
 from adjoin.exchange.mapping import RecordRefused, Records
 from adjoin.exchange.progress import Imported, ImportState
 from adjoin.exchange.readers import Broken, Reader, Record
-from adjoin.exchange.texts import as_json
+from adjoin.exchange.texts import as_json, csv_row
 from adjoin.graph import Graph
 
 CHUNK = 1_000
@@ -64,12 +64,12 @@ class RefusedFile:
         if self._file is None:
             self._file = self.path.open("x", encoding="utf-8", newline="")
             if self._is_csv:
-                csv.writer(self._file, lineterminator="\n").writerow([*(self._columns or ()), REASON])
+                self._file.write(csv_row([*(self._columns or ()), REASON]) + "\n")
         if self._is_csv:
-            cells = next(csv.reader([record.text])) if isinstance(record, Broken) else record
+            cells = next(csv.reader(io.StringIO(record.text, newline=""))) if isinstance(record, Broken) else record
             # The reason is in the last column, whatever the row has before it.
             wide = [*cells, *[""] * (len(self._columns or ()) - len(cells))]
-            csv.writer(self._file, lineterminator="\n").writerow([*wide, reason])
+            self._file.write(csv_row([*wide, reason]) + "\n")
         else:
             self._file.write(as_json({**self._members(record), REASON: reason}) + "\n")
 

@@ -5,28 +5,24 @@ Names are compared before anything is loaded, so that a wrong column is an error
 
 from __future__ import annotations
 
-import datetime as dt
 import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from enum import Enum
 from typing import Any
-from uuid import UUID
 
 from pydantic import ValidationError
 
 from adjoin.entity_types import EntityType, NodeUnion
 from adjoin.errors import AdjoinError, InvalidValue, shown
 from adjoin.exchange.readers import Broken
-from adjoin.exchange.texts import bytes_from, node_from
-from adjoin.field_types import may_be_none, plain_type, problems_in, raised_by_class
+from adjoin.exchange.texts import bytes_from, is_mixed, node_from
+from adjoin.field_types import may_be_none, may_be_text, plain_type, problems_in, raised_by_class
 from adjoin.layouts.bound import BoundLayout
 from adjoin.model import Ref
 
 CLASS = "class"
 """The member of a JSON object that names its class. No field can have this name, because Python has it."""
-_AS_THEY_ARE = (str, int, float, Decimal, bool, dt.date, dt.time, dt.timedelta, UUID, Enum)
 _SHOWN = 200
 
 Convert = Callable[[Any], Any]
@@ -51,6 +47,12 @@ class Mapped:
             convert = _conversion(kind, name)
             if convert is not None:
                 self._converts[name] = convert
+        # JSON tells texts from all else, so a text is left one where the field takes it.
+        self._of_members = [
+            (name, convert)
+            for name, convert in self._converts.items()
+            if convert is not _from_json or not may_be_text(kind.fields[name])
+        ]
         self._names: list[str | None] = []
         self._converted: list[tuple[str, Convert]] = []
 
@@ -111,7 +113,7 @@ class Mapped:
             if name not in self.kind.fields and not self.kind.takes_any:
                 raise RecordRefused(f"{self.kind.name} has no field {name!r}; {_meant(name, self.kind.fields)}")
             values[name] = value
-        return self._made(values, [each for each in self._converts.items() if each[0] in values])
+        return self._made(values, [each for each in self._of_members if each[0] in values])
 
     def _must_be_there(self, name: Any) -> bool:
         info = self.kind.fields.get(name)
@@ -144,12 +146,9 @@ def _conversion(kind: EntityType, name: str) -> Convert | None:
         if isinstance(end, NodeUnion):
             return lambda value: _ref(end, value)
         return None if end.is_single else lambda value: node_from(end, value) if isinstance(value, str) else value
-    plain = plain_type(kind.fields[name])
-    if plain is bytes:
+    if plain_type(kind.fields[name]) is bytes:
         return lambda value: bytes_from(kind, name, value) if isinstance(value, str) else value
-    if plain is not None and issubclass(plain, _AS_THEY_ARE):
-        return None
-    return _from_json
+    return _from_json if is_mixed(kind.fields[name]) else None
 
 
 def _ref(end: NodeUnion, value: Any) -> Any:

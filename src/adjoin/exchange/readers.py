@@ -14,7 +14,7 @@ import os
 import sys
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from importlib import import_module
@@ -26,6 +26,7 @@ import orjson
 
 from adjoin.batch.exports import lines_of, open_export
 from adjoin.errors import InvalidValue, MissingExtra, NotFound
+from adjoin.exchange.texts import csv_row
 
 STDIN = "-"
 FORMATS = ("csv", "jsonl", "parquet", "dynamodb")
@@ -164,7 +165,7 @@ class _Csv(_Text):
                     yield number, row
                 elif row:
                     reason = f"the row has {len(row)} cells, and the header {width}"
-                    yield number, broken(reason, _as_csv(row))
+                    yield number, broken(reason, csv_row(row))
 
 
 def _header(path: str, header: list[str] | None) -> tuple[str, ...]:
@@ -175,12 +176,6 @@ def _header(path: str, header: list[str] | None) -> tuple[str, ...]:
         if columns.count(name) > 1:
             raise InvalidValue(f"{path} has the column {name!r} twice; rename one of them")
     return columns
-
-
-def _as_csv(row: Sequence[str]) -> str:
-    written = io.StringIO()
-    csv.writer(written, lineterminator="").writerow(row)
-    return written.getvalue()
 
 
 class _Lines(_Text):

@@ -6,7 +6,9 @@ has a comma itself. Where a node may be of several classes, it is CLASS:ID. Byte
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
+import io
 import json
 import re
 from base64 import b64decode, b64encode
@@ -17,13 +19,15 @@ from difflib import get_close_matches
 from enum import Enum
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 import orjson
 from pydantic import BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
 
 from adjoin.entity_types import EntityType, NodeType, NodeUnion
 from adjoin.errors import InvalidKey, InvalidValue, shown
-from adjoin.field_types import plain_type
+from adjoin.field_types import may_be_text, plain_type
 from adjoin.model import Edge, Node, Ref
 
 # --- as JSON -----------------------------------------------------------------------------------
@@ -92,7 +96,12 @@ def _duration() -> TypeAdapter[dt.timedelta]:
 
 
 def plain_fields(entity: BaseModel) -> dict[str, Any]:
-    return {name: plain(value) for name, value in field_values(entity)}
+    fields = type(entity).model_fields
+    return {
+        # Where the type also takes a text, a number with a fraction has to be a number, to be told from one.
+        name: plain(value, is_inner=isinstance(value, Decimal) and (name not in fields or may_be_text(fields[name])))
+        for name, value in field_values(entity)
+    }
 
 
 def field_values(entity: BaseModel) -> Iterator[tuple[str, Any]]:
@@ -108,6 +117,41 @@ def text_of(value: Any) -> str:
     """A value as one text: as it is, or as JSON if it is a list or a map."""
     found = plain(value)
     return found if isinstance(found, str) else orjson.dumps(found).decode()
+
+
+def is_mixed(info: FieldInfo) -> bool:
+    """Whether a text in a file may be JSON for this field: it holds a list or a map, or values of several types."""
+    plain = plain_type(info)
+    return plain is None or not issubclass(plain, _AS_THEY_ARE)
+
+
+_AS_THEY_ARE = (str, bytes, int, float, Decimal, bool, dt.date, dt.time, dt.timedelta, UUID, Enum)
+
+
+def text_of_mixed(value: Any) -> str:
+    """As `text_of`, for a field that `is_mixed`: a text that would be read as JSON is written as JSON itself."""
+    if not isinstance(value, str):
+        return text_of(value)
+    text = text_of(value)
+    try:
+        json.loads(text)
+    except ValueError:
+        return text
+    except RecursionError:
+        # It begins as JSON that is nested too deeply to be read.
+        pass
+    return orjson.dumps(text).decode()
+
+
+def csv_row(cells: Iterable[str]) -> str:
+    """A row of CSV without its end. Cells with any end of a line are quoted."""
+    written = io.StringIO(newline="")
+    # The writer quotes the characters that end its rows, so a lone "\r" is quoted only if it is one of them.
+    csv.writer(written, lineterminator=_ROW_END).writerow(cells)
+    return written.getvalue()[: -len(_ROW_END)]
+
+
+_ROW_END = "\r\n"
 
 
 def id_text(id: Any) -> str:

@@ -5,7 +5,6 @@ A file that exists already is never replaced, and one that could not be finished
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
 import gzip
 import io
@@ -20,7 +19,7 @@ from typing import Any
 from adjoin.entity_types import EntityType
 from adjoin.errors import AlreadyExists, InvalidValue, NotFound
 from adjoin.exchange.readers import parquet
-from adjoin.exchange.texts import as_json, id_text, text_of
+from adjoin.exchange.texts import as_json, csv_row, id_text, is_mixed, text_of, text_of_mixed
 from adjoin.field_types import plain_type
 
 _STEP = 10_000
@@ -94,22 +93,27 @@ class _Lines(_Writer):
         self._file.writelines(as_json(each) + "\n" for each in entities)
 
 
+def _texts(kind: EntityType) -> dict[str, Callable[[Any], str]]:
+    """How the value of each field is written as a text."""
+    return {
+        name: id_text if kind.end(name) is not None else text_of_mixed if is_mixed(info) else text_of
+        for name, info in kind.fields.items()
+    }
+
+
 class _Csv(_Writer):
     """A value that is missing is an empty cell. Lists, sets and maps are JSON."""
 
     def __init__(self, file: io.TextIOWrapper, kind: EntityType) -> None:
         self._kind = kind
-        self._rows = csv.writer(file, lineterminator="\n")
-        self._rows.writerow(kind.fields)
+        self._file = file
+        self._texts = _texts(kind)
+        file.write(csv_row(kind.fields) + "\n")
 
     def write(self, entities: list[Any]) -> None:
-        names = [*self._kind.fields]
-        ends = {name for name in names if self._kind.end(name) is not None}
         for each in entities:
-            values = ((name, getattr(each, name)) for name in names)
-            self._rows.writerow(
-                "" if value is None else id_text(value) if name in ends else text_of(value) for name, value in values
-            )
+            values = ((text, getattr(each, name)) for name, text in self._texts.items())
+            self._file.write(csv_row("" if value is None else text(value) for text, value in values) + "\n")
 
 
 class _Parquet(_Writer):
@@ -118,6 +122,7 @@ class _Parquet(_Writer):
     def __init__(self, binary: Any, kind: EntityType) -> None:
         made, self._arrow = parquet(), import_module("pyarrow")
         self._kind = kind
+        self._texts = _texts(kind)
         self._types = {name: self._type(name) for name in kind.fields}
         schema = self._arrow.schema([(name, type) for name, type in self._types.items()])
         self._schema = schema
@@ -135,9 +140,8 @@ class _Parquet(_Writer):
         for name, type in self._types.items():
             values = [getattr(each, name) for each in entities]
             if type == self._arrow.string():
-                is_end = self._kind.end(name) is not None
-                written_as = id_text if is_end else text_of
-                values = [None if value is None else written_as(value) for value in values]
+                text = self._texts[name]
+                values = [None if value is None else text(value) for value in values]
             columns.append(self._column(name, values, type))
         self._file.write_table(self._arrow.Table.from_arrays(columns, schema=self._schema))
 
