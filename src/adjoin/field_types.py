@@ -138,6 +138,11 @@ def _has_text(hint: Any) -> bool:
     return hint in (Any, object) or (isinstance(hint, type) and issubclass(hint, str))
 
 
+def is_set(info: FieldInfo) -> bool:
+    """Returns whether each value of a field is a set. An item lacks the attribute of one that is empty."""
+    return (get_origin(info.annotation) or info.annotation) in (set, frozenset)
+
+
 def may_be_none(info: FieldInfo) -> bool:
     """Returns whether None is a value of a field."""
     return _has_none(info.annotation)

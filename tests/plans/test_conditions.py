@@ -302,6 +302,50 @@ def test_what_is_not_stored_at_all_has_no_defaults_in_conditions() -> None:
     g.put(Text(id="1"), only_if=field("status") == "new")
 
 
+class Bag(Node):
+    id: str
+    numbers: set[int]
+    words: frozenset[str] = frozenset({"a"})
+
+
+class Holds(Edge[Bag, Bag]):
+    numbers: set[int] = set()
+    words: set[str]
+
+
+_SOME: dict[str, set[Any]] = {"numbers": {1}, "words": {"a"}}
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        (lambda name: field(name) == set(), True),
+        (lambda name: field(name) != set(), False),
+        (lambda name: ~(field(name) == frozenset()), False),
+        (lambda name: field(name) == _SOME[name], False),
+        (lambda name: field(name) != _SOME[name], True),
+        (lambda name: field(name).is_in([_SOME[name], set()]), True),
+        (lambda name: field(name).is_in([_SOME[name]]), False),
+        (lambda name: field(name).size() == 0, True),
+        (lambda name: field(name).size() < 1, True),
+        (lambda name: field(name).size() > 0, False),
+        (lambda name: field(name).exists(), False),
+    ],
+)
+def test_a_set_that_is_not_stored_is_empty_in_conditions(condition: Any, *, holds: bool) -> None:
+    with Graph(":memory:", [Bag, Holds]) as g:
+        g.put(Bag(id="1", numbers=set(), words=frozenset()))
+        g.put(Bag(id="2", numbers={1, 2}, words=frozenset("b")))
+        g.put(Holds(source="1", target="2", words=set()))
+        g.put(Holds(source="1", target="1", words={"b"}, numbers={2}))
+        for wanted in map(condition, ("numbers", "words")):
+            assert ("1" in [each.id for each in g.scan(Bag).where(wanted)]) == holds
+            assert ("2" in [edge.target for edge in g.out("1", Holds).where(wanted)]) == holds
+            assert (Bag.ref("2") in [*g.walk(Bag.ref("1")).out(Holds).where(wanted, on="edges").refs()]) == holds
+            with nullcontext() if holds else pytest.raises(ConditionFailed):
+                g.update(Bag, "1", words=frozenset(), only_if=wanted)
+
+
 def test_conditions_on_fields_without_a_default_stay_as_they_are() -> None:
     with Graph(":memory:", [Shop, Knows]) as g:
         asked = g.out("a", Knows).where(field("rating") == 1)._question.filter

@@ -19,7 +19,7 @@ from binascii import a2b_base64
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias, get_origin
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -27,7 +27,7 @@ from pydantic_core import PydanticUndefined, SchemaError, SchemaValidator, core_
 
 from adjoin.entity_types import Entity, EntityType
 from adjoin.errors import AdjoinError, InvalidItem, InvalidModel, InvalidValue
-from adjoin.field_types import problems_in, raised_by_class
+from adjoin.field_types import is_set, problems_in, raised_by_class
 from adjoin.formats import Format
 from adjoin.model import ONLY_READ, field_schemas, has_load_hook, refuse_unread
 from adjoin.values import SMALL_INT, AttributeValue, Item, decode, encode
@@ -435,7 +435,7 @@ class _Misspelled(Exception):
 
 def _absence(info: FieldInfo) -> str:
     """The value of a field that need not be stored: "none", "empty set", or "" if every value is stored."""
-    if (get_origin(info.annotation) or info.annotation) in (set, frozenset):
+    if is_set(info):
         return "empty set"
     default = info.get_default(call_default_factory=False)
     return "none" if default is None and default is not PydanticUndefined else ""

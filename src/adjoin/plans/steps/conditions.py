@@ -45,7 +45,7 @@ from adjoin.expressions import (
     all_of,
     attribute,
 )
-from adjoin.field_types import bounds_of, plain_type, stored_tag, unknown_field
+from adjoin.field_types import bounds_of, is_set, plain_type, stored_tag, unknown_field
 from adjoin.fields import (
     AllOf,
     AnyOf,
@@ -62,6 +62,8 @@ from adjoin.plans.steps.predicates import compared_fields, compared_names
 from adjoin.values import AttributeValue, encode, exact_sum, nested_name
 
 NULL: AttributeValue = {"NULL": True}
+_EMPTY: AttributeValue = {"L": []}
+"""An empty set as nested values have it. A field that is a set has no attribute if it is empty."""
 Naming: TypeAlias = Callable[[EntityType, str], str]
 _Compared: TypeAlias = Comparison | SizeComparison | TypeTest
 _RANGES = ("<", "<=", ">", ">=", "between")
@@ -87,10 +89,11 @@ def condition(
 
 
 def plain_condition(layout: BoundLayout, kind: EntityType, predicate: Predicate, named: Naming) -> Condition:
-    """The same for attributes that `named` gives, where what is absent has no value."""
+    """The same for attributes that `named` gives, where what is absent has no value, or is an empty set."""
 
     def tested(path: Path, compared: _Compared, *, is_last: bool) -> Condition:
-        return _tested(layout, kind, path, compared)
+        found = _tested(layout, kind, path, compared)
+        return _with_value(layout, path, found, _EMPTY, of_write=False) if _may_be_empty(kind, compared) else found
 
     return _condition(kind, predicate, named, layout.present, tested)
 
@@ -128,11 +131,27 @@ def _with_default(
     layout: BoundLayout, kind: EntityType, path: Path, compared: _Compared, found: Condition, *, of_write: bool
 ) -> Condition:
     """The condition, which holds for an item without the attribute if it holds for the default of the field."""
-    name, stored = compared.field.partition(".")[0], str(path.steps[0])
+    if _may_be_empty(kind, compared):
+        return _with_value(layout, path, found, _EMPTY, of_write=of_write)
+    name = compared.field.partition(".")[0]
     default = None if isinstance(compared, Comparison) and compared.operator == "exists" else _default(kind, name)
     value = None if default is None else layout.encode_field(kind, name, default)
-    if value is None:
-        return found
+    return found if value is None else _with_value(layout, path, found, value, of_write=of_write)
+
+
+def _may_be_empty(kind: EntityType, compared: _Compared) -> bool:
+    """Whether a comparison is of a set as a whole, whose attribute an item lacks if it is empty."""
+    is_of_value = isinstance(compared, SizeComparison) or (
+        isinstance(compared, Comparison) and compared.operator != "exists"
+    )
+    return is_of_value and compared.field in kind.fields and is_set(kind.fields[compared.field])
+
+
+def _with_value(
+    layout: BoundLayout, path: Path, found: Condition, value: AttributeValue, *, of_write: bool
+) -> Condition:
+    """The condition, which holds for an item without the attribute if it holds for this value."""
+    stored = str(path.steps[0])
     try:
         test = condition_test(found)
     except InvalidRequest:
@@ -337,7 +356,9 @@ def _operand(layout: BoundLayout, kind: EntityType, name: str, value: Any, side:
     if name in kind.formats and side and value is not None:
         value = kind.formats[name].ceil(value) if side == "low" else kind.formats[name].floor(value)
     encoded = layout.encode_field(kind, name, value)
-    return NULL if encoded is None else encoded
+    if encoded is not None:
+        return encoded
+    return _EMPTY if is_set(kind.fields[name]) and value is not None else NULL
 
 
 def _nested_steps(kind: EntityType, name: str) -> list[str | int]:
