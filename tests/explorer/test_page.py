@@ -26,6 +26,7 @@ from tests.explorer.graphs import (
     serving,
     shop_file,
 )
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SETTLED = ".graph[aria-busy=false] canvas[data-settled=true]"
@@ -232,7 +233,8 @@ def test_a_query_begins_with_what_is_drawn_and_says_what_is_missing(browser: Any
         page.open()
         page.go("Query")
         box = page.page.locator(".query-form input[type=text]")
-        assert box.input_value() == "P1"
+        # The form is filled in after it is shown.
+        until(lambda: box.input_value() == "P1")
         box.fill("")
         page.page.click("button >> text=Run")
         page.page.locator(".query-form .warning", has_text="the id of a Person is missing").wait_for()
