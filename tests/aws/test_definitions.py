@@ -31,6 +31,12 @@ def test_without_a_layout_it_is_the_default() -> None:
 def test_what_is_no_layout_or_no_class_is_refused() -> None:
     with pytest.raises(InvalidModel, match="'Education' is not a layout; pass one such as AdjacencyList"):
         aws.table(education.MODELS, "Education")  # type: ignore[arg-type]
+    with pytest.raises(
+        InvalidModel, match=r"AdjacencyList is a class of layouts; pass an instance, such as Adj\w+\(\)"
+    ):
+        aws.table(education.MODELS, AdjacencyList)  # type: ignore[arg-type]
+    with pytest.raises(InvalidModel, match=r'AdjacencyList\(table="app"\)$'):
+        aws.table(education.MODELS, {"table": "Education"})  # type: ignore[arg-type]
     with pytest.raises(InvalidModel, match="models must be a list of Node and Edge classes"):
         aws.table(Node)  # type: ignore[arg-type]
 

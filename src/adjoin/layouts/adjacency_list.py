@@ -88,8 +88,11 @@ def bound_layout(
     models: Iterable[type[Any]], layout: Layout | None, table: str | None = None, tenant: str | None = None
 ) -> BoundLayout:
     """The layout bound to the classes; by default an adjacency list. `table` replaces the layout's own table name."""
+    if isinstance(layout, type) and hasattr(layout, "bind"):
+        raise InvalidModel(f"{layout.__name__} is a class of layouts; pass an instance, such as {layout.__name__}()")
     if layout is not None and not hasattr(layout, "bind"):
-        raise InvalidModel(f"{shown(layout)} is not a layout; pass one such as AdjacencyList(table={shown(layout)})")
+        table_name = shown(layout) if isinstance(layout, str) else '"app"'
+        raise InvalidModel(f"{shown(layout)} is not a layout; pass one such as AdjacencyList(table={table_name})")
     layout = layout or AdjacencyList()
     bound = (layout if table is None else layout.named(table)).bind(Schema(models), tenant)
     if not isinstance(bound.table, str) or not bound.table.isprintable():
