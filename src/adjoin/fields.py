@@ -255,6 +255,17 @@ class FieldReference(Generic[ValueT]):
     def __sub__(self, amount: ValueT) -> RelativeChange:
         return RelativeChange(self.name, "-", amount)
 
+    if not TYPE_CHECKING:
+
+        def _calculated(self, other: Any, modulus: Any = None) -> NoReturn:
+            raise InvalidValue(
+                f"a stored number can only be added to or subtracted from, as by field({self.name!r}) + 1 and "
+                f"field({self.name!r}) - 1; to change it in another way, read the value and update with the new one"
+            )
+
+        __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = _calculated
+        __mod__ = __rmod__ = __pow__ = __rpow__ = __radd__ = __rsub__ = _calculated
+
     def append(self: FieldReference[list[E]], *elements: E) -> RelativeChange:
         """For `update`: the stored list with these elements at its end."""
         return RelativeChange(self.name, "append", list(elements))

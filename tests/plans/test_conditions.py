@@ -350,3 +350,26 @@ def test_conditions_on_fields_without_a_default_stay_as_they_are() -> None:
     with Graph(":memory:", [Shop, Knows]) as g:
         asked = g.out("a", Knows).where(field("rating") == 1)._question.filter
         assert asked == Compare("=", attribute("rating"), Value({"N": "1"}))
+
+
+@pytest.mark.parametrize(
+    "calculate",
+    [
+        lambda it: it * 2,
+        lambda it: 2 * it,
+        lambda it: it / 2,
+        lambda it: 2.5 / it,
+        lambda it: it // 2,
+        lambda it: 2 // it,
+        lambda it: it % 2,
+        lambda it: Decimal(2) % it,
+        lambda it: it**2,
+        lambda it: 2**it,
+        lambda it: pow(it, 2, 3),
+        lambda it: 2 - it,
+        lambda it: 2 + it,
+    ],
+)
+def test_arithmetic_that_no_update_does_is_refused(calculate: Any) -> None:
+    with pytest.raises(InvalidValue, match=r"can only be added to or subtracted from, as by field\('visits'\) \+ 1"):
+        calculate(field("visits"))
