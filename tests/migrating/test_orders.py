@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Copy, Edge, Graph, MaterializedGraph, MigrationDue, Node, field
+from adjoin import AdjacencyList, AsyncGraph, Copy, Edge, Graph, MaterializedGraph, MigrationDue, Node, field
 from adjoin.layouts.interface import Layout
 from adjoin.stores.sqlite import SQLiteStore
 from tests.migrating.test_migrate import Remote
@@ -92,6 +94,97 @@ def _pages(graph: Graph, *, reverse: bool = False) -> list[Any]:
         page = query.page(limit=4, after=page.next)
         found += page.items
     return found
+
+
+def many_to_one(location: Any, layout: Layout, older: list[type[Any]], newer: list[type[Any]]) -> tuple[Graph, Graph]:
+    """Edges of both versions from and to one node, which are sorted otherwise by their order than by their keys."""
+    first, second = Graph(location, older, layout), Graph(location, newer, layout)
+    first.put_many([Course(id="C"), *(Student(id=f"S{at}") for at in range(6))])
+    for at in range(6):
+        graph, models = (first, older) if at % 2 else (second, newer)
+        graph.put(models[2](source=f"S{at}", target="C", at=-at * 3))
+        graph.put(models[2](source="S0", target=f"C{at}", at=-at * 3))
+    return first, second
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_walks_that_read_far_ends_only_answer_in_the_order(layout: Layout) -> None:
+    _, graph = many_to_one(SQLiteStore(":memory:"), layout, OLDER, NEWER)
+    start = Course.ref("C")
+
+    def check() -> None:
+        sources = [edge.source for edge in graph.into("C", ORDERED)]
+        assert sources == [f"S{at}" for at in (5, 4, 3, 2, 1, 0)]
+        assert [ref.id for ref in graph.walk(start).into(ORDERED).refs()] == sources
+        assert [node.id for node in graph.walk(start).into(ORDERED).nodes()] == sources
+        assert [ref.id for ref in graph.walk(start).both(ORDERED).refs()] == sources
+        assert graph.walk(start).into(ORDERED).count() == 6
+        assert graph.walk(start, cap=2).into(ORDERED).refs().capped == (start,)
+        assert [each.node.id for each in graph.recommend(Student.ref("S1"), ORDERED)]
+        assert len(graph.common(start, start, ORDERED, direction="into")) == 6
+        assert [ref.id for ref in graph.walk(Student.ref("S0")).out(ORDERED).refs()] == [
+            edge.target for edge in graph.out("S0", ORDERED)
+        ]
+
+    check()
+    graph.migrate()
+    check()
+    assert graph.migrate(finish=True).ended
+    check()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_walks_of_an_asynchronous_graph_answer_in_the_order(layout: Layout, tmp_path: Path) -> None:
+    location = f"{tmp_path / 'graph.db'}?durability=process"
+    for graph in many_to_one(location, layout, OLDER, NEWER):
+        graph.close()
+
+    async def run() -> list[Any]:
+        graph = AsyncGraph(location, NEWER, layout)
+        try:
+            return [ref.id for ref in await graph.walk(Course.ref("C")).into(ORDERED).refs()]
+        finally:
+            await graph.close()
+
+    assert asyncio.run(run()) == [f"S{at}" for at in (5, 4, 3, 2, 1, 0)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("older", "newer"), [(OLDER, NEWER), (NEWER, OLDER)], ids=["gained", "lost"])
+@pytest.mark.parametrize("source", [None, "scan"])
+def test_a_snapshot_has_all_edges_in_the_order(
+    layout: Layout, older: list[type[Any]], newer: list[type[Any]], source: str | None
+) -> None:
+    first, graph = many_to_one(SQLiteStore(":memory:"), layout, older, newer)
+    former, model = older[2], newer[2]
+
+    def check(snapshot: Any) -> None:
+        edges = sorted(graph.scan(model), key=lambda e: (e.at if model is ORDERED else 0, e.source, e.target))
+        targets = [edge.target for edge in edges if edge.source == "S0"]
+        sources = [edge.source for edge in edges if edge.target == "C"]
+        assert [edge.target for edge in graph.out("S0", model)] == targets
+        assert [ref.id for ref in snapshot.walk(Student.ref("S0")).out(model).refs()] == targets
+        assert [ref.id for ref in snapshot.walk(Course.ref("C")).into(model).refs()] == sources
+        assert snapshot.degree(Student.ref("S0"), model) == len(targets)
+        assert snapshot.edge_count(model) == len(edges)
+
+    def taken() -> Any:
+        return graph.snapshot(edges=[model], source=source)
+
+    followed = taken()
+    check(followed)
+    # A program with the former declarations changes what the keys of the newer ones are made of.
+    first.put(former(source="S0", target="C3", at=50))
+    first.put(former(source="S4", target="C", at=50))
+    first.disconnect(former, "S0", "C1")
+    graph.put(model(source="S0", target="C4", at=40))
+    graph.disconnect(model, "S2", "C")
+    for finish in (None, False, True):
+        if finish is not None:
+            graph.migrate(finish=finish)
+        followed.follow(once=True)
+        check(followed)
+        check(taken())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -264,6 +264,12 @@ class Due:
         """Whether programs may be at work to which an edge of this class has one item only."""
         return any(("symmetric", "") in some.get(kind.whole.word, ()) for some in (self.parts, self.unsure))
 
+    def lacking_in(self, kind: EdgeType, indexes: Iterable[str | None]) -> list[str]:
+        """Those of the indexes in which stored edges of a class may have no entry, or one with another sort key."""
+        word = kind.whole.word
+        due = {*self.parts.get(word, ()), *self.unsure.get(word, ())}
+        return [index for index in dict.fromkeys(indexes) if index is not None and ("index", index) in due]
+
     def check_keys(self, kind: EntityType) -> None:
         """Raises if items of a class may be stored under other keys."""
         self._check(_words(kind), [("keys", "")])

@@ -10,7 +10,7 @@ This costs a read of all edges of the node for each page. It is for the time of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from adjoin.entity_types import EdgeType
@@ -43,14 +43,10 @@ def reordered(layout: BoundLayout, asked: Query, found: Range, whole: Range) -> 
     passes = None if asked.filter is None else condition_test(asked.filter)
     entries: list[tuple[bytes, Item]] = []
     for item in (yield from _all_in(layout, whole, consistent=asked.consistent and whole.access.index is None)):
-        edge = whole.access.decode(item)
-        if edge is None:
+        own = with_index_keys(layout, kind, item, [index])
+        if own is None or own.get(found.access.partition_key) != found.key[1] or sort_key not in own:
             continue
-        fresh = next(each for each in layout.items(edge) if layout.key_of(each) == layout.key_of(item))
-        # Keys that hold a copied field are made from the value that is stored.
-        keys = {name: fresh[name] for name in layout.start_names(index) if name in fresh}
-        own = layout.with_managed_keys(kind, {**item, **keys})
-        if own.get(found.access.partition_key) != found.key[1] or (passes is not None and not passes(own)):
+        if passes is not None and not passes(own):
             continue
         entries.append((own[sort_key]["S"].encode(), own))
     entries = [(key, item) for key, item in entries if _is_within(key, asked.sort)]
@@ -59,6 +55,19 @@ def reordered(layout: BoundLayout, asked: Query, found: Range, whole: Range) -> 
         after = asked.start[sort_key]["S"].encode()
         entries = [(key, item) for key, item in entries if (key > after if asked.forward else key < after)]
     return [item for _, item in entries]
+
+
+def with_index_keys(layout: BoundLayout, kind: EdgeType, item: Item, indexes: Iterable[str | None]) -> Item | None:
+    """A stored edge with the keys that it should have in these indexes; None if it is not an edge of the class."""
+    # Accesses may read only the far end of an edge, and its index keys are made of all its fields.
+    edge = layout.decode(kind, item)
+    if edge is None:
+        return None
+    key = layout.key_of(item)
+    fresh = next((each for each in layout.items(edge) if layout.key_of(each) == key), item)
+    # Keys that hold a copied field are made from the value that is stored.
+    keys = {name: fresh[name] for index in indexes for name in layout.start_names(index) if name in fresh}
+    return layout.with_managed_keys(kind, {**item, **keys})
 
 
 def _is_within(key: bytes, sort: SortCondition | None) -> bool:

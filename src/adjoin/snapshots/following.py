@@ -113,8 +113,8 @@ class Following:
         """Applies what one item was, and what it is."""
         read = self._reading.read
         node, edge = NOTHING if new is None else read(new)
-        # If no key has changed, the item is what it was, with other fields.
-        if old is not None and (new is None or any(old.get(name) != new.get(name) for name in self._keys)):
+        # If no key has changed, the item is what it was, with other fields, unless these make keys that it lacks.
+        if old is not None and (new is None or self._reading.makes_keys or self._has_other_keys(old, new)):
             old_node, old_edge = read(old)
             if old_edge is not None and (edge is None or old_edge[:6] != edge[:6]):
                 self._remove_edge(old_edge)
@@ -127,6 +127,9 @@ class Following:
             relation, near_class, near, far_class, far, sorts, values = edge
             source, target = self._number(near_class, near), self._number(far_class, far)
             self._relations[relation].put(source, target, sorts, values)
+
+    def _has_other_keys(self, old: Item, new: Item) -> bool:
+        return any(old.get(name) != new.get(name) for name in self._keys)
 
     def _number(self, class_number: int, text: bytes) -> int:
         number = self._nodes.find(class_number, text)

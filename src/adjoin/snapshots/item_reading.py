@@ -20,6 +20,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.key_values import sortable_text
 from adjoin.layouts.keys import Part, Template
 from adjoin.layouts.ranges import EdgeAccess
+from adjoin.plans.reordering import with_index_keys
 from adjoin.snapshots.relations import Sort, Sorts
 from adjoin.values import AttributeValue, Item
 
@@ -57,6 +58,8 @@ class RowReading:
         self._values = {kind.model: _values(layout, kind, held.fields.get(kind.model, {})) for kind in kinds}
         self._short = _short_readers(self, layout, held)
         self._names = tuple(key.name for key in layout.definition.keys)
+        self.makes_keys = any(sorting.makes_keys for sorting in self._sorts.values())
+        """Whether stored edges may lack index keys that they should have, which are made here from their fields."""
 
     def read(self, item: Item) -> Row:
         """What an item means; nothing if it is of no class that is held."""
@@ -122,6 +125,7 @@ class RowReading:
             and access is not None
             and access.exclusive
             and access.index is None
+            and not sorting.makes_keys
         )
         if not is_short:
             return None
@@ -208,7 +212,10 @@ class _Sorting:
 
     def __init__(self, layout: BoundLayout, kind: EdgeType | NodeType) -> None:
         self.out, into = layout.edge_access(kind, "out"), layout.edge_access(kind, "into")
+        self._layout, self._kind = layout, kind
         self._keys = tuple(key.name for key in layout.definition.keys)
+        indexes = [None if access is None else access.index for access in (self.out, into)]
+        self._lacking = layout.due.lacking_in(kind, indexes) if isinstance(kind, EdgeType) else []
         self._out = None if self.out is None else self._reader(self.out, far_ends_tell(layout, kind, "out"))
         self._into = None if into is None else self._reader(into, far_ends_tell(layout, kind, "into"))
         if isinstance(kind, NodeType) or kind.symmetric:
@@ -221,8 +228,15 @@ class _Sorting:
             self.plain_reverse = into.sort_key if is_text else None
         self.reverse_lead = "" if into is None or into.sort is None else into.sort.lead
 
+    @property
+    def makes_keys(self) -> bool:
+        """Whether stored edges may lack index keys because a migration is due."""
+        return bool(self._lacking)
+
     def of(self, item: Item) -> Sorts:
         out, into = self._out, self._into
+        if self._lacking and isinstance(self._kind, EdgeType):
+            item = with_index_keys(self._layout, self._kind, item, self._lacking) or item
         return None if out is None else out(item), None if into is None else into(item)
 
     def _reader(self, access: EdgeAccess, is_told: bool) -> Callable[[Item], Sort | None]:
