@@ -58,6 +58,8 @@ def folder(filled: Path, tmp_path: Path) -> Path:
         ("stats none.db models.py", "the file none.db does not exist; check the name"),
         ("export good.db models.py", "models.py is a file, and an export of a table is a folder; name a folder"),
         ("export none.db out.csv models.py Person", "the file none.db does not exist; check the name"),
+        ("export good.db models.py Person out.csv", "the file comes before the module; write: adjoin export LOCATION"),
+        ("export good.db models.py out.jsonl.gz", "the file comes before the module; write: adjoin export LOCATION"),
         ("get text.db models.py Person a", "text.db is not an adjoin file"),
         ("import new.db models.py none.csv Person", "the file none.csv does not exist; check the name"),
         ("get good.db none.py Person a", "the file none.py does not exist; check the name"),

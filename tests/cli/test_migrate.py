@@ -269,3 +269,17 @@ def test_a_hint_names_the_command_that_creates_a_table(tmp_path: Path, adjoin_dy
     assert (refused.status, "create it with create_table() or with adjoin migrate" in refused.err) == (1, True)
     assert adjoin("migrate", table, "school.py", "--finish", folder=tmp_path).status == 0
     assert adjoin(*put, folder=tmp_path).status == 0
+
+
+def test_a_warning_begins_as_an_error_does_and_says_what_to_do(tmp_path: Path) -> None:
+    places = "from adjoin import Edge, Node\n\nclass Place(Node):\n    id: str\n\n"
+    text = places + "class Road(Edge[Place, Place]{}):\n    year: int\n"
+    tmp_path.joinpath("former.py").write_text(text.format(""))
+    tmp_path.joinpath("present.py").write_text(text.format(', order="year"'))
+    adjoin("put", "roads.db", "former.py", "Road", "source=a", "target=b", "year=2000", folder=tmp_path)
+    done = adjoin("scan", "roads.db", "present.py", "Road", folder=tmp_path)
+    assert done.status == 0, done
+    lines = done.err.splitlines()
+    assert lines == sorted({*lines})
+    assert lines
+    assert all(line.startswith("adjoin: stored items of Road ") and line.endswith("; run migrate") for line in lines)

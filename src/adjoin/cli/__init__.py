@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import io
+import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from adjoin import __version__
 from adjoin.beginning import INTERRUPTED, over
@@ -118,10 +120,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status."""
     try:
         over()
-        return _main(arguments)
+        with _warned():
+            return _main(arguments)
     except KeyboardInterrupt:
         # Ctrl-C may come anywhere, also while another error is being printed; the user must not see a traceback.
         return INTERRUPTED
+
+
+@contextmanager
+def _warned() -> Iterator[None]:
+    """Warnings begin as errors do, where neither a command nor the user's module has set up a log of its own."""
+    before = logging.lastResort
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("adjoin: %(message)s"))
+    logging.lastResort = handler
+    try:
+        yield
+    finally:
+        logging.lastResort = before
 
 
 def _main(arguments: Sequence[str] | None) -> int:

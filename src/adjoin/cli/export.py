@@ -46,8 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    is_graphml = arguments.destination.endswith(".graphml")
-    format = arguments.format or ("graphml" if is_graphml else format_of(arguments.destination)) or "dynamodb"
+    named = _named_by(arguments.destination)
+    for word in (arguments.module, arguments.kind):
+        if named is None and word is not None and _named_by(word) is not None:
+            raise InvalidArguments(
+                f"the file comes before the module; write: adjoin export LOCATION {shown(word)} MODULE CLASS"
+            )
+    format = arguments.format or named or "dynamodb"
     if format == "dynamodb":
         _export_table(arguments)
     elif arguments.module is None:
@@ -62,6 +67,12 @@ def run(arguments: argparse.Namespace) -> None:
         raise InvalidArguments(f"a {format} export has the whole graph; leave the class out")
     else:
         _export_whole(arguments, _WHOLE[format])
+
+
+def _named_by(path: str) -> str | None:
+    """The format that a name tells; None if it is that of a folder, or tells none."""
+    found = "graphml" if path.endswith(".graphml") else format_of(path)
+    return None if found == "dynamodb" else found
 
 
 def _export_table(arguments: argparse.Namespace) -> None:

@@ -184,8 +184,10 @@ def open_record(layout: BoundLayout, described: TableResponse | None, *, tells: 
     learn(layout, recorded)
     if recorded is not None and tells:
         for difference in differences_of(layout, recorded):
-            level = logging.WARNING if difference.is_due else logging.INFO
-            _log.log(level, "%s", difference)
+            if difference.is_due:
+                _log.warning("%s; run migrate", difference)
+            else:
+                _log.info("%s", difference)
 
 
 def _is_empty(layout: BoundLayout, described: TableResponse) -> Plan[bool]:
