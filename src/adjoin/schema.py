@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
 from functools import cached_property
+from inspect import isasyncgenfunction, iscoroutinefunction
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -241,6 +242,7 @@ def _resolved_ends(
 
 def _node_type(model: type[Node], parent: NodeType | None = None, head: NodeType | None = None) -> NodeType:
     _check_label(model)
+    _check_hooks(model)
     key = model.__declaration__.key
     if key == ("id",) and "id" not in model.model_fields:
         raise InvalidModel(
@@ -314,6 +316,7 @@ def _check_family(kind: NodeType) -> None:
 
 def _edge_type(model: type[AnyEdge], source: NodeType, target: NodeType) -> EdgeType:
     _check_label(model)
+    _check_hooks(model)
     declared = model.__declaration__
     attributes = _attributes(model, without=("source", "target"))
     if not isinstance(declared.symmetric, bool):
@@ -360,6 +363,14 @@ def _check_label(model: type[Entity]) -> None:
         raise InvalidModel(
             f"the label {label!r} of {model.__name__} cannot be part of a key; use letters, digits, '_' and '-'"
         )
+
+
+def _check_hooks(model: type[Entity]) -> None:
+    for name, hook in (("before_put", model.before_put), ("after_load", model.after_load)):
+        if iscoroutinefunction(hook) or isasyncgenfunction(hook):
+            raise InvalidModel(
+                f"{model.__name__}.{name} is an async method, which nothing would run; make it one that is not async"
+            )
 
 
 def _check_key_type(model: type[Entity], name: str, role: str) -> None:

@@ -141,3 +141,20 @@ def test_what_is_read_is_not_changed_by_it(everywhere: Everywhere) -> None:
     g.put(Meddling(id="a", name="x"))
     with pytest.raises(InvalidModel, match="after_load of Meddling changed 'name', which is stored"):
         g.get(Meddling, "a")
+
+
+def test_hooks_are_plain_methods() -> None:
+    class Before(Node):
+        id: str
+
+        async def before_put(self) -> None:  # type: ignore[override]
+            self.id += "!"
+
+    class After(Edge[User, User]):
+        async def after_load(self) -> None:  # type: ignore[override]
+            self.source += "!"
+
+    with pytest.raises(InvalidModel, match=r"Before\.before_put is an async method"):
+        Graph(":memory:", [Before])
+    with pytest.raises(InvalidModel, match=r"After\.after_load is an async method"):
+        Graph(":memory:", [User, After])
