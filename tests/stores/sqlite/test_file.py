@@ -108,6 +108,15 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     return first, second
 
 
+def test_a_working_directory_that_was_removed_holds_no_file(folders: tuple[Path, Path]) -> None:
+    first, _ = folders
+    first.rmdir()
+    with pytest.raises(FileNotWritable, match="the working directory was removed"):
+        SQLiteStore("graph.db")
+    with pytest.raises(FileNotWritable, match="the working directory was removed"):
+        AsyncSQLiteStore("graph.db")
+
+
 def test_a_file_stays_where_it_is_if_the_process_goes_elsewhere(folders: tuple[Path, Path]) -> None:
     first, second = folders
     store = SQLiteStore("graph.db")

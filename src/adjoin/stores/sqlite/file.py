@@ -66,7 +66,12 @@ def located(path: str | os.PathLike[str]) -> str:
     """
     name = os.fspath(path)
     is_file = isinstance(name, str) and name not in ("", MEMORY) and "\0" not in name
-    return os.path.realpath(name) if is_file else name
+    try:
+        return os.path.realpath(name) if is_file else name
+    except FileNotFoundError:
+        raise FileNotWritable(
+            f"there is no directory to hold {name}, because the working directory was removed; change to another one"
+        ) from None
 
 
 def open_file(path: str, durability: Durability, patience: float) -> apsw.Connection:
