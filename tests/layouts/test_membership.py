@@ -9,9 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin import AdjacencyList, Graph, Index, Keys, Node, field
+from adjoin.entity_types import EntityType
+from adjoin.expressions import Remove, Set, Value
+from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.entity_keys import Membership
 from adjoin.requests import Get, ItemResponse
 from adjoin.schema import Schema
+from tests.layouts.designs import DESIGNS, Club, Friend, Member, Person, Talk
 from tests.maintenance.simulation import examples
 
 INDEXES = [
@@ -150,3 +154,90 @@ def test_which_keys_are_removed_after_a_change() -> None:
         ({}, {"note": "x"}, []),
     ):
         assert found.left(values, changes) == keys, (values, changes)
+
+
+def written(bound: BoundLayout, kind: EntityType, identity: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The index keys that follow from a change, None for those that are removed."""
+    found: dict[str, Any] = {}
+    for action in bound.index_actions(kind, identity, changes):
+        assert isinstance(action, Set | Remove)
+        assert str(action.path) not in found
+        value = action.value if isinstance(action, Set) else None
+        found[str(action.path)] = value.attribute["S"] if isinstance(value, Value) else None
+    return found
+
+
+REMOVED = dict.fromkeys(["APK", "ASK", "BSK"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "needed", "keys"),
+    [
+        ({}, [], {}),
+        # Whether the item is in One and Two depends on `who`, which is None.
+        ({"note": "n"}, ["state", "who"], REMOVED | {"EPK": "open", "ESK": "n", "FPK": "n#n"}),
+        ({"note": None}, ["state", "who"], REMOVED | dict.fromkeys(["EPK", "ESK", "FPK"])),
+        ({"who": "w"}, ["state", "note", "size"], {"APK": "w", "ASK": "a", "DSK": "a#w", "BSK": None}),
+        ({"who": None}, ["state", "note", "size"], REMOVED | {"DSK": None}),
+        ({"state": "b"}, ["note", "who", "size"], REMOVED | {"DSK": None}),
+        # The size is the partition key itself, so the other key is written with it; a change of it finds a size.
+        ({"size": 3}, ["state", "who"], {"DSK": None}),
+        ({"size": 3, "who": "w"}, ["state", "note"], {"APK": "w", "ASK": "a", "DSK": "a#w", "BSK": None}),
+        ({"size": field("size") + 1}, [], None),
+        ({"size": field("size") + 1, "who": None}, ["state", "note"], REMOVED | {"DSK": None}),
+        ({"due": "d"}, [], {"CPK": "all", "GPK": "2", "GSK": "d"}),
+        ({"due": None}, [], {"CPK": None, "GPK": None, "GSK": None}),
+    ],
+)
+def test_what_a_change_needs_and_writes(
+    changes: dict[str, Any], needed: list[str], keys: dict[str, Any] | None
+) -> None:
+    bound = layout().bind(Schema([Task]))
+    kind = bound.schema.node(Task)
+    assert bound.needed_for_index(kind, {"id": "1"}, changes) == needed
+    if keys is not None:
+        stored = {"state": "a", "who": None, "note": None, "size": 2}
+        assert written(bound, kind, {"id": "1", **{name: stored[name] for name in needed}}, changes) == keys
+
+
+TALK = {"source.id": "a", "target.id": "b", "at": 1, "topic": "t"}
+
+
+@pytest.mark.parametrize(
+    ("model", "identity", "changes", "keys"),
+    [
+        (Person, {"id": "a"}, {"name": "B"}, {"GSI3PK": "PERSON#name#0", "GSI3SK": "B#PERSON#a"}),
+        # Copies of the item are the entries of further fields.
+        (Person, {"id": "a"}, {"born": None}, {}),
+        (Club, {"id": 1}, {}, {}),
+        (
+            Member,
+            {"source.id": "a", "target.id": 3},
+            {"since": 5},
+            {"GSI1SK": "MEMBER#p501.5#PERSON#a", "GSI2SK": "MEMBER#p501.5#CLUB#3"},
+        ),
+        (Talk, TALK, {"mood": None}, {"GSI3PK": None, "GSI3SK": None}),
+        (
+            Talk,
+            TALK,
+            {"mood": "m"},
+            {"GSI3PK": "TALK#mood#0", "GSI3SK": "m#PERSON#a#TALK#p501.1#PERSON#b#t"},
+        ),
+        (Talk, TALK, {"place": "m"}, {}),
+        # Of the two items of a symmetric edge, one is in the index.
+        (
+            Friend,
+            {"source.id": "a", "target.id": "b"},
+            {"since": 4},
+            {"GSI3PK": "FRIEND#since#0", "GSI3SK": "p501.4#PERSON#a#FRIEND#PERSON#b"},
+        ),
+        (Friend, {"source.id": "b", "target.id": "a"}, {"since": 4}, {}),
+    ],
+)
+def test_what_a_change_of_an_indexed_field_writes(
+    model: Any, identity: Any, changes: Any, keys: dict[str, Any]
+) -> None:
+    bound = DESIGNS["an adjacency list"].bound()
+    (kind,) = (each for each in bound.schema.types if each.model is model)
+    assert bound.needed_for_index(kind, identity, changes) == []
+    assert written(bound, kind, identity, changes) == keys

@@ -128,13 +128,15 @@ class AdjacencyAccesses:
         """The access to what belongs to one node in a shared partition; all its sort keys begin with the stem."""
         layout, table = self._keys.layout, self._keys.table
         node, template = self._keys.nodes[kind.model], self.stems[kind.model]
-        # If the stem has the whole id, what follows it says whether the item belongs to this node or to a longer id.
-        is_whole = template is not None and template.told.issuperset(node.rest)
+        # If the stem ends with the id, what follows it says whether the item belongs to this node or to a longer id.
+        ends_in_id = (
+            template is not None and template.told.issuperset(node.rest) and isinstance(template.pieces[-1], Part)
+        )
 
         def shows(item: Item) -> bool:
             # "o#70" begins with "o#7", but is of another node.
             rest = table.texts(item)[1][len(stem) :]
-            return not is_whole or not rest or rest[0] in node.sort.quoting.ends
+            return not ends_in_id or not rest or rest[0] in node.sort.quoting.ends
 
         return EdgeAccess(
             layout.partition_key,
