@@ -246,7 +246,7 @@ class NodeType(EntityType):
         return plain_type(self.fields[self.key[0]]) or str if self.is_single else tuple
 
     @cached_property
-    def _bare_id_type(self) -> type | None:
+    def bare_id_type(self) -> type | None:
         """The type of the id, if its values need no validation and no conversion; a shortcut for the usual case."""
         if self.id_type not in (str, int):
             return None
@@ -256,12 +256,12 @@ class NodeType(EntityType):
     @property
     def has_bare_text_id(self) -> bool:
         """Whether any text is a valid id."""
-        return self._bare_id_type is str
+        return self.bare_id_type is str
 
     @property
     def has_bare_number_id(self) -> bool:
         """Whether any whole number is a valid id, and nothing else is."""
-        return self._bare_id_type is int
+        return self.bare_id_type is int
 
     @cached_property
     def keeps_ids(self) -> bool:
@@ -286,7 +286,7 @@ class NodeType(EntityType):
 
     def id(self, given: Any) -> Any:
         """Returns the id of a node of this class, given the id, a ref or the node; raises `InvalidKey` for others."""
-        if type(given) is self._bare_id_type:
+        if type(given) is self.bare_id_type:
             return given
         match given:
             case Ref(model=model, id=id):

@@ -312,7 +312,7 @@ class Verbs(ABC):
 
     def _kind(self, model: type[Any]) -> EntityType:
         is_edge = isinstance(model, type) and issubclass(model, Edge)
-        return self._schema.edge(model) if is_edge else self._schema.node(model)
+        return self._edge_type(model) if is_edge else self._schema.node(model)
 
     def _scan(
         self,
@@ -341,7 +341,7 @@ class Verbs(ABC):
     def _edge_parts(
         self, model: type[Any], source: Any, target: Any, key: dict[str, Any]
     ) -> tuple[EdgeType, Any, Any, dict[str, Any]]:
-        kind = self._schema.edge(model)
+        kind = self._edge_type(model)
         names = self._layout.key_fields(kind)
         if not names and not key:
             return kind, kind.source.id(source), kind.target.id(target), {}
@@ -379,7 +379,7 @@ class Verbs(ABC):
         return connected
 
     def _made(self, model: type[Any], source: Any, target: Any, fields: dict[str, Any]) -> Any:
-        kind = self._schema.edge(model)
+        kind = self._edge_type(model)
         if model.model_config.get("extra") != "allow":
             # Pydantic ignores unknown fields by default, so a misspelled one would be lost without this check.
             for name in fields:
@@ -423,7 +423,7 @@ class Verbs(ABC):
     def _edge_to_delete(
         self, edge: AnyEdge, if_version: IfVersion = OWN_VERSION, only_if: Predicate | None = None
     ) -> EdgeToDelete:
-        kind = self._schema.edge(type(edge))
+        kind = self._edge_type(type(edge))
         key = {name: getattr(edge, name) for name in self._layout.key_fields(kind)}
         return self._to_disconnect(type(edge), edge.source, edge.target, key, if_version, only_if, edge)
 
@@ -537,13 +537,22 @@ class Verbs(ABC):
             )
         return is_local
 
+    def _edge_type(self, model: type[Any]) -> EdgeType:
+        try:
+            return self._schema.edges[model]
+        except (KeyError, TypeError):
+            # Raises, and names the classes that the graph has.
+            return self._schema.edge(model)
+
     def _out(self, model: type[Any], x: Any, consistent: bool | None) -> Question:
-        kind = self._schema.edge(model)
-        return self._question(self._layout.out(kind, kind.source.id(x)), consistent)
+        kind = self._edge_type(model)
+        id = x if type(x) is kind.source.bare_id_type else kind.source.id(x)
+        return self._question(self._layout.out(kind, id), consistent)
 
     def _into(self, model: type[Any], x: Any, consistent: bool | None) -> Question:
-        kind = self._schema.edge(model)
-        return self._question(self._layout.into(kind, kind.target.id(x)), consistent)
+        kind = self._edge_type(model)
+        id = x if type(x) is kind.target.bare_id_type else kind.target.id(x)
+        return self._question(self._layout.into(kind, id), consistent)
 
     def _children(self, x: Any, model: type[Any], consistent: bool | None) -> Question:
         kind = self._schema.node(model)

@@ -182,15 +182,13 @@ def get_many(
     ids: Iterable[Any],
     consistent: bool,
     some: Some = None,
-    *,
-    are_given: bool = True,
 ) -> Plan[list[Any]]:
     """One node (or None) per id, in order; an id that is given twice is read once."""
     if layout.due.is_any:
         yield from check_due(layout, lambda due: due.check_keys(kind))
     wanted = [kind.id(id) for id in ids]
     distinct = list(dict.fromkeys(wanted))
-    nodes = yield from get_each(layout, [(kind, id) for id in distinct], consistent, some, are_given=are_given)
+    nodes = yield from get_each(layout, [(kind, id) for id in distinct], consistent, some, are_given=True)
     found = dict(zip(distinct, nodes, strict=True))
     return [found[id] for id in wanted]
 
@@ -589,7 +587,9 @@ def is_told_by_keys(layout: BoundLayout, kind: EntityType) -> bool:
 
 
 def far_nodes(layout: BoundLayout, kind: NodeType, ids: list[Any], consistent: bool) -> Plan[dict[Any, Any]]:
-    """The nodes at the far ends of edges, by id."""
+    """The nodes at the far ends of edges, by id. The ids are those of edges that were read, so they are valid."""
+    if layout.due.is_any:
+        yield from check_due(layout, lambda due: due.check_keys(kind))
     distinct = list(dict.fromkeys(ids))
-    nodes = yield from get_many(layout, kind, distinct, consistent, are_given=False)
+    nodes = yield from get_each(layout, [(kind, id) for id in distinct], consistent)
     return {id: node for id, node in zip(distinct, nodes, strict=True) if node is not None}
