@@ -143,7 +143,7 @@ def a_request(folder: Path, _: str, stack: ExitStack) -> Call:
 
 WALKS: dict[str, tuple[Callable[[Path, str, ExitStack], Call], int]] = {
     "A put": (a_put, 15),
-    "A neighbour query on DynamoDB": (a_neighbour_query, 19),
+    "A neighbour query on DynamoDB": (a_neighbour_query, 18),
     "A change through maintenance": (a_change, 41),
     "A conditional PutItem through the server": (a_request, 18),
 }

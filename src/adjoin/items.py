@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
@@ -27,7 +27,7 @@ Normal = tuple[Any, int]
 
 # Whole numbers and short fractions that match are canonical. Everything else takes the slower way.
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,37}|-?(?:0|[1-9][0-9]{0,18})\.[0-9]{0,17}[1-9]")
-_LONG_NUMBER = 42
+LONG_NUMBER = 42
 """Every number that `_CANONICAL` matches is shorter than this. Longer text is left to the general code."""
 # The pattern is unambiguous about where each run of digits ends, so matching takes linear time for any input.
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,18})?")
@@ -61,7 +61,7 @@ def plain_item(attributes: Item) -> NormalItem | None:
             if (value := attribute.get("S")) is not None:
                 add(value)
             elif (value := attribute.get("N")) is not None:
-                digits = _plain_number(value) if len(value) < _LONG_NUMBER else 0
+                digits = plain_number(value) if len(value) < LONG_NUMBER else 0
                 if not digits:
                     return None
                 size += digits
@@ -79,7 +79,7 @@ def plain_item(attributes: Item) -> NormalItem | None:
 
 
 @lru_cache(4096)
-def _plain_number(text: str) -> int:
+def plain_number(text: str) -> int:
     """Returns the size of a number, or 0 if it is not in normal form. It is cached, because most numbers recur."""
     return 0 if _CANONICAL.fullmatch(text) is None else number_size(text)
 
@@ -100,7 +100,7 @@ def normal_item(item: Item) -> tuple[Item, int]:
             size += len(value)
             continue
         for tag, value in attribute.items():
-            if tag == "N" and type(value) is str and len(value) < _LONG_NUMBER and (digits := _plain_number(value)):
+            if tag == "N" and type(value) is str and len(value) < LONG_NUMBER and (digits := plain_number(value)):
                 size += digits
                 continue
             normal, length = _normal(tag, value, 0)
@@ -119,9 +119,7 @@ def check_item(item: Item) -> None:
             value = attribute[tag]
             if type(value) is not str:
                 break
-            if not (
-                value.isascii() if tag == "S" else tag == "N" and len(value) < _LONG_NUMBER and _plain_number(value)
-            ):
+            if not (value.isascii() if tag == "S" else tag == "N" and len(value) < LONG_NUMBER and plain_number(value)):
                 break
         else:
             if "".join(item).isascii():
@@ -129,26 +127,6 @@ def check_item(item: Item) -> None:
     except (TypeError, ValueError):
         pass
     normal_item(item)
-
-
-def are_plain(items: Sequence[Any]) -> bool:
-    """Whether all of these are surely items, of text and of short numbers only; for what orjson has read.
-
-    This is a fast path: `check_item` knows the others. Text from orjson has no half of a surrogate pair.
-    """
-    try:
-        for item in items:
-            for attribute in item.values():
-                # Fails unless there is exactly one type.
-                (tag,) = attribute
-                value = attribute[tag]
-                if type(value) is not str:
-                    return False
-                if tag != "S" and (tag != "N" or len(value) >= _LONG_NUMBER or not _plain_number(value)):
-                    return False
-    except (AttributeError, TypeError, ValueError):
-        return False
-    return True
 
 
 def normal_attribute(attribute: AttributeValue) -> AttributeValue:
@@ -268,7 +246,7 @@ def _inner(attribute: AttributeValue, depth: int) -> tuple[AttributeValue, int]:
         # As in `normal_item`.
         if tag == "S" and value.isascii():
             return attribute, len(value)
-        if tag == "N" and len(value) < _LONG_NUMBER and (digits := _plain_number(value)):
+        if tag == "N" and len(value) < LONG_NUMBER and (digits := plain_number(value)):
             return attribute, digits
     normal, size = _normal(tag, value, depth)
     return attribute if normal is value else {tag: normal}, size
@@ -302,7 +280,7 @@ def _map(value: Any, depth: int) -> Normal:
                 size += len(text)
                 continue
             text = element.get("N")
-            if type(text) is str and len(text) < _LONG_NUMBER and (digits := _plain_number(text)):
+            if type(text) is str and len(text) < LONG_NUMBER and (digits := plain_number(text)):
                 size += digits
                 continue
         inner, length = _inner(element, depth + 1)

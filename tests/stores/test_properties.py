@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from orjson import dumps, loads
 
 from adjoin.errors import InvalidRequest
-from adjoin.items import NormalItem, are_plain, check_item, normal_attribute, normal_item, plain_item
+from adjoin.items import NormalItem, check_item, normal_attribute, normal_item, plain_item
 from adjoin.requests import CreateTable, DropTable, Get, Put, Query, SortCondition
+from adjoin.stores.dynamodb.answers import are_plain
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.stores.sqlite.rows import after_prefix, number_key
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
