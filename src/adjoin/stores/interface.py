@@ -9,8 +9,8 @@
 - A store knows nothing of models and layouts.
 - A store may have `system`, the name of its database in OpenTelemetry, for those who watch its requests.
 
-Every store also applies the limits that only batches have, because their wire format has no field for more, and uses
-the same message for a canceled transaction. The functions for both are below the contract.
+Every store also applies the limits that only batches have, because their wire format has no field for more. What is
+below the contract gives all stores the same messages for that, and for a canceled transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from adjoin.errors import CancellationReason, InvalidRequest, TransactionCanceled
-from adjoin.requests import BatchGet, BatchWrite, Get, Request, Response
+from adjoin.requests import BatchWrite, Request, Response
 
 
 class Store(Protocol):
@@ -46,18 +46,11 @@ class AsyncStore(Protocol):
 # --- batches and transactions ------------------------------------------------------------------
 
 
-def by_table(request: BatchGet) -> dict[str, list[Get]]:
-    """The gets of a batch by table; those of one table must have the same consistency and projection."""
-    tables: dict[str, list[Get]] = {}
-    for get in request.gets:
-        tables.setdefault(get.table, []).append(get)
-    for table, gets in tables.items():
-        first = gets[0]
-        if any(get.consistent != first.consistent or get.projection != first.projection for get in gets):
-            raise InvalidRequest(
-                f"the gets of one batch from {table} must agree in consistency and projection; split the batch"
-            )
-    return tables
+def differing_gets(table: str) -> InvalidRequest:
+    """The error of a batch whose gets from one table differ in consistency or projection."""
+    return InvalidRequest(
+        f"the gets of one batch from {table} must agree in consistency and projection; split the batch"
+    )
 
 
 def check_batch_write(request: BatchWrite) -> None:

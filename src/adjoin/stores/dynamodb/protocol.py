@@ -61,7 +61,7 @@ from adjoin.requests import (
     WriteResponse,
 )
 from adjoin.stores.dynamodb.answers import Misshapen, Payload, check_is
-from adjoin.stores.interface import by_table, check_batch_write
+from adjoin.stores.interface import check_batch_write, differing_gets
 from adjoin.values import AttributeValue, Item, canonical_number
 
 # --- expressions -------------------------------------------------------------------------------
@@ -352,15 +352,20 @@ def identity(names: Iterable[str], item: Item) -> ItemIdentity:
 
 
 def _batch_get(request: BatchGet) -> Payload:
+    alike: dict[tuple[str, bool, tuple[Path, ...] | None], list[Get]] = {}
+    for get in request.gets:
+        alike.setdefault((get.table, get.consistent, get.projection), []).append(get)
     items: Payload = {}
-    for table, gets in by_table(request).items():
+    for (table, consistent, projection), gets in alike.items():
+        if table in items:
+            raise differing_gets(table)
         entry: Payload = {"Keys": [get.key for get in gets]}
-        if gets[0].consistent:
+        if consistent:
             entry["ConsistentRead"] = True
-        if gets[0].projection is not None:
+        if projection is not None:
             at = Placeholders()
             # The answer has the items in any order, so the keys are needed to assign them to the gets.
-            entry["ProjectionExpression"] = at.projection((*gets[0].projection, *_unasked_keys(gets[0])))
+            entry["ProjectionExpression"] = at.projection((*projection, *_unasked_keys(gets[0])))
             at.complete(entry)
         items[table] = entry
     return {"RequestItems": items, "ReturnConsumedCapacity": "TOTAL"}
@@ -376,9 +381,10 @@ def _batch_got(request: BatchGet, answer: Payload) -> BatchGetResponse:
     asked = set(places)
     found: dict[tuple[str, ItemIdentity], Item] = {}
     left: set[tuple[str, ItemIdentity]] = set()
-    for table, gets in by_table(request).items():
-        names = tuple(gets[0].key)
-        unasked = () if gets[0].projection is None else [path.steps[0] for path in _unasked_keys(gets[0])]
+    # The gets from one table are alike, so each of them tells what the others asked for.
+    for table, get in {get.table: get for get in request.gets}.items():
+        names = tuple(get.key)
+        unasked = () if get.projection is None else [path.steps[0] for path in _unasked_keys(get)]
         for number, item in enumerate(answer["Responses"].get(table, ())):
             place = _place(asked, table, names, item, f"Responses.{table}[{number}]")
             found[place] = {name: item[name] for name in item if name not in unasked} if unasked else item

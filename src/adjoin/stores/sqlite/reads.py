@@ -18,7 +18,7 @@ from orjson import Fragment, dumps
 
 from adjoin.errors import InvalidRequest
 from adjoin.evaluate import condition_test, projector, require_bounds
-from adjoin.expressions import Condition, Exists, Not, paths_in
+from adjoin.expressions import Condition, Exists, Not, Path, paths_in
 from adjoin.key_conditions import ONE_PER_KEY, check_condition_count, check_key_conditions
 from adjoin.requests import (
     BatchGet,
@@ -32,7 +32,7 @@ from adjoin.requests import (
     SortCondition,
     TransactGet,
 )
-from adjoin.stores.interface import by_table, canceled_by
+from adjoin.stores.interface import canceled_by, differing_gets
 from adjoin.stores.sqlite.rows import BrokenRow, FoundRow, KeyValue, RowForm, after_prefix, segment_of
 from adjoin.stores.sqlite.tables import AccessPath, FindTable, KeyColumn, KeyMismatch, Table
 from adjoin.units import MAX_BATCH_GET, MAX_BATCH_SIZE, MAX_PAGE_SIZE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE, read_units
@@ -200,7 +200,11 @@ def get_text(cursor: apsw.Cursor, tables: FindTable, request: Get) -> ItemRespon
 
 def batch_get(cursor: apsw.Cursor, tables: FindTable, request: BatchGet) -> BatchGetResponse:
     _require_count("BatchGetItem", len(request.gets), MAX_BATCH_GET)
-    by_table(request)
+    ways: dict[str, tuple[bool, tuple[Path, ...] | None]] = {}
+    for one in request.gets:
+        way = one.consistent, one.projection
+        if ways.setdefault(one.table, way) != way:
+            raise differing_gets(one.table)
     found = _find(cursor, tables, request.gets, "Provided list of item keys contains duplicates")
     items: list[Item | None] = []
     unprocessed: list[Get] = []
