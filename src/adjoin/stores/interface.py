@@ -16,7 +16,7 @@ below the contract gives all stores the same messages for that, and for a cancel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from adjoin.errors import CancellationReason, InvalidRequest, TransactionCanceled
 from adjoin.requests import BatchWrite, Request, Response
@@ -46,9 +46,9 @@ class AsyncStore(Protocol):
 # --- batches and transactions ------------------------------------------------------------------
 
 
-def differing_gets(table: str) -> InvalidRequest:
-    """The error of a batch whose gets from one table differ in consistency or projection."""
-    return InvalidRequest(
+def refuse_differing_gets(table: str) -> NoReturn:
+    """Raises for a batch whose gets from one table differ in consistency or projection."""
+    raise InvalidRequest(
         f"the gets of one batch from {table} must agree in consistency and projection; split the batch"
     )
 

@@ -34,7 +34,8 @@ from adjoin.requests import (
     TransactWrite,
     Update,
 )
-from adjoin.stores.dynamodb.client import Backoff, Waits, is_safe_in_doubt, with_token
+from adjoin.stores.dynamodb.client import Backoff, Waits, with_token
+from adjoin.stores.dynamodb.lost_answers import is_safe_in_doubt
 
 
 class Clock:

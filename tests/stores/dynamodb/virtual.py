@@ -14,8 +14,7 @@ from typing import Any
 
 from adjoin.requests import Request, Response
 from adjoin.stores.dynamodb.access import ServiceAccess
-from adjoin.stores.dynamodb.blocking import DynamoDBStore
-from adjoin.stores.dynamodb.store import AsyncDynamoDBStore
+from adjoin.stores.dynamodb.store import AsyncDynamoDBStore, DynamoDBStore
 
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -1,6 +1,5 @@
 """The store on Amazon DynamoDB, and on every server that speaks its protocol."""
 
-from adjoin.stores.dynamodb.blocking import DynamoDBStore
-from adjoin.stores.dynamodb.store import AsyncDynamoDBStore
+from adjoin.stores.dynamodb.store import AsyncDynamoDBStore, DynamoDBStore
 
 __all__ = ["AsyncDynamoDBStore", "DynamoDBStore"]

@@ -2,7 +2,7 @@
 
 One table maps the service's error codes to errors and retries. A call is retried `later` if the service refused it for
 now and surely did not apply it, and `in doubt` if it may have been applied (the answer was lost, or the service failed
-internally). Whether a request may be repeated in doubt depends on the request: see `is_safe_in_doubt`.
+internally). Whether a request may be repeated in doubt depends on the request: see `lost_answers`.
 
 Waits grow exponentially with full jitter (a random share of a doubling bound), within one deadline for the whole call.
 A retry is logged, as a warning if the service throttles. Neither the request nor the service's message is: both may
@@ -49,22 +49,7 @@ from adjoin.errors import (
     TransactionCanceled,
     TransactionConflict,
 )
-from adjoin.expressions import Action, Add, Discard, IfNotExists, Path, Remove, Set, Value
 from adjoin.late import later
-from adjoin.requests import (
-    BatchGet,
-    BatchWrite,
-    Check,
-    Delete,
-    Get,
-    Put,
-    Query,
-    Request,
-    Scan,
-    TransactGet,
-    TransactWrite,
-    Update,
-)
 from adjoin.stores.dynamodb.access import Credentials, Endpoint, ServiceAccess
 from adjoin.stores.dynamodb.answers import Misshapen, Payload, checked, checked_refusal, operation_of
 from adjoin.stores.dynamodb.opening import NotSent
@@ -268,45 +253,6 @@ class Waits:
         return min(bound, room) * self.share() if room > self.backoff.first else None
 
 
-def is_safe_in_doubt(request: Request | Check) -> bool:
-    """Whether repeating a request does no harm if it was already applied.
-
-    That is true for reads and for writes that set a state. The service recognises a repeated transaction by its token.
-    A conditional write that was applied either fails its condition when it is repeated, or writes the same again.
-    """
-    if isinstance(request, Update):
-        return all(map(_sets_a_state, request.actions))
-    return isinstance(request, _SAFE)
-
-
-_SAFE = (Get, BatchGet, TransactGet, Query, Scan, Put, Delete, Check, BatchWrite, TransactWrite)
-
-
-def _sets_a_state(action: Action) -> bool:
-    match action:
-        case Set():
-            # Setting an element beyond the end of a list appends it, each time.
-            return not _is_element(action.path) and (
-                isinstance(action.value, Value)
-                or (
-                    isinstance(action.value, IfNotExists)
-                    and isinstance(action.value.default, Value)
-                    and action.value.path == action.path
-                )
-            )
-        case Remove():
-            # Removing an element of a list moves the others up, so a second time removes another element.
-            return not _is_element(action.path)
-        case Add():
-            return "N" not in action.value
-        case Discard():
-            return True
-
-
-def _is_element(path: Path) -> bool:
-    return isinstance(path.steps[-1], int)
-
-
 # --- the log -----------------------------------------------------------------------------------
 
 _log = logging.getLogger("adjoin.dynamodb")
@@ -350,6 +296,10 @@ AnswerReader: TypeAlias = Callable[[Payload], Any]
 
 def as_it_is(answer: Payload) -> Payload:
     return answer
+
+
+def always() -> bool:
+    return True
 
 
 async def together(*calls: Awaitable[Any]) -> list[Any]:
@@ -406,7 +356,7 @@ class Client:
         attempts: Waits | None = None,
         read: AnswerReader = as_it_is,
         *,
-        safe_in_doubt: bool = True,
+        safe_in_doubt: Callable[[], bool] = always,
     ) -> Any:
         return await self.call(self.access.table_endpoint, target, payload, attempts, read, safe_in_doubt=safe_in_doubt)
 
@@ -421,12 +371,12 @@ class Client:
         attempts: Waits | None = None,
         read: AnswerReader = as_it_is,
         *,
-        safe_in_doubt: bool = True,
+        safe_in_doubt: Callable[[], bool] = always,
     ) -> Any:
         """What `read` returns for the answer, after a check that it has the shape of the operation.
 
         An answer with another shape counts as lost, but is not worth a retry. If an answer is lost, a request that is
-        not `safe_in_doubt` raises `OutcomeUnknown` instead of being repeated. For a request that is repeated,
+        not `safe_in_doubt()` raises `OutcomeUnknown` instead of being repeated. For a request that is repeated,
         `attempts.in_doubt` says that its final answer or error may be the effect of an earlier attempt.
         """
         # Once for all attempts: a transaction that is sent again must have the same token, and the same content.
@@ -464,7 +414,7 @@ class Client:
                     error, retry = understood(answer.status, said, None)
             if retry in (Retry.IN_DOUBT, Retry.IN_VAIN):
                 attempts.in_doubt = True
-                if not safe_in_doubt:
+                if not safe_in_doubt():
                     raise _unknown(target, error) from error
                 if retry is Retry.IN_VAIN:
                     raise error

@@ -61,7 +61,7 @@ from adjoin.requests import (
     WriteResponse,
 )
 from adjoin.stores.dynamodb.answers import Misshapen, Payload, check_is
-from adjoin.stores.interface import check_batch_write, differing_gets
+from adjoin.stores.interface import check_batch_write, refuse_differing_gets
 from adjoin.values import AttributeValue, Item, canonical_number
 
 # --- expressions -------------------------------------------------------------------------------
@@ -358,7 +358,7 @@ def _batch_get(request: BatchGet) -> Payload:
     items: Payload = {}
     for (table, consistent, projection), gets in alike.items():
         if table in items:
-            raise differing_gets(table)
+            refuse_differing_gets(table)
         entry: Payload = {"Keys": [get.key for get in gets]}
         if consistent:
             entry["ConsistentRead"] = True

@@ -1,34 +1,27 @@
 """The DynamoDB store: each request is a call of the service, and the calls of a batch run concurrently.
 
-Connections belong to the event loop on which the store is used; `blocking` has the same store for synchronous programs.
-
-A request that was repeated because an answer was lost may be refused because of its own first attempt, or return what
-that attempt left. If the answer shows the outcome of the first attempt, the call returns it; if not, it raises
-`OutcomeUnknown`.
+Connections belong to the event loop on which the store is used. For synchronous programs, the same store runs on event
+loops of its own. A call takes an idle loop, or creates one, and returns it afterwards. So threads do not wait for each
+other, and there are as many loops as there were calls at the same time. A forked process starts with no loops and never
+touches those of its parent.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import weakref
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from orjson import dumps, loads
 
-from adjoin.errors import (
-    AdjoinError,
-    ConditionFailed,
-    InvalidRequest,
-    OutcomeUnknown,
-    StoreClosed,
-    Throttled,
-    TransactionCanceled,
-)
-from adjoin.items import normal_item
+from adjoin.errors import AdjoinError, StoreClosed, Throttled
 from adjoin.late import later
 from adjoin.requests import (
     BatchGet,
@@ -36,7 +29,6 @@ from adjoin.requests import (
     BatchWrite,
     Consumed,
     CreateTable,
-    Delete,
     DescribeTable,
     DropTable,
     ItemResponse,
@@ -54,90 +46,32 @@ from adjoin.requests import (
     TableResponse,
     TagTable,
     TransactWrite,
-    Update,
     UpdateTable,
     WriteResponse,
 )
 from adjoin.stores.dynamodb import lifecycle
 from adjoin.stores.dynamodb.access import ServiceAccess
 from adjoin.stores.dynamodb.answers import Payload, check_all_have, check_has
-from adjoin.stores.dynamodb.client import Backoff, Client, Waits, is_safe_in_doubt, tell_retry, together, with_token
+from adjoin.stores.dynamodb.client import Backoff, Client, Waits, tell_retry, together, with_token
 from adjoin.stores.dynamodb.protocol import OPERATIONS, ServiceOperation
 from adjoin.stores.dynamodb.transport import Transport
 from adjoin.tables import KeyAttribute
 from adjoin.values import Item
 
 if TYPE_CHECKING:
+    import ctypes
+    from concurrent import futures
+
+    from adjoin.stores.dynamodb import lost_answers
     from adjoin.stores.dynamodb import streams as streaming
     from adjoin.stores.dynamodb.streams import Streams
 else:
+    ctypes = later("ctypes")
+    futures = later("concurrent.futures")
+    lost_answers = later("adjoin.stores.dynamodb.lost_answers")
     streaming = later("adjoin.stores.dynamodb.streams")
 
-# --- lost answers ------------------------------------------------------------------------------
-
-
-def settled(request: Request, error: AdjoinError) -> Response:
-    """The response, if the error shows that an earlier attempt succeeded; else raises an error."""
-    # The first attempt may have been applied, so that the condition of the second one fails because of it.
-    if isinstance(error, ConditionFailed):
-        if _is_as_wanted(request, error):
-            return ItemResponse(None)
-        if error.item is not None or isinstance(request, Delete):
-            raise _unknown("a conditional write was lost, and its condition does not hold now", error) from error
-    elif isinstance(request, TransactWrite) and not _knew_the_token(error) and not _is_safe_anew(request):
-        raise _unknown("a transaction was lost, and calling again could apply it twice", error) from error
-    raise error
-
-
-def _is_as_wanted(request: Request, error: ConditionFailed) -> bool:
-    """Whether the stored item is what the request would have left."""
-    match request:
-        case Put(return_old=False):
-            return error.item is not None and _same(request.item, dict(error.item))
-        case Delete(return_old=False):
-            return error.item is None
-    return False
-
-
-def _knew_the_token(error: AdjoinError) -> bool:
-    """Whether the service refused this attempt, and therefore no earlier attempt with the same token was applied."""
-    return isinstance(error, TransactionCanceled | InvalidRequest) and not error.retryable
-
-
-def _is_safe_anew(request: TransactWrite) -> bool:
-    """Whether it may be repeated with a new token, with which the service does not recognise it."""
-    return all(map(is_safe_in_doubt, request.writes))
-
-
-def check_before(request: Request, response: Response) -> None:
-    """Raises if the item "before" in a response may be what an earlier attempt wrote."""
-    item = response.item if isinstance(response, ItemResponse) else None
-    match request:
-        case Put(return_old=True):
-            is_known = item is None or not _same(request.item, item)
-        case Delete(return_old=True):
-            is_known = item is not None
-        case Update(returns="old" | "updated_old"):
-            is_known = False
-        case _:
-            is_known = True
-    if not is_known:
-        raise OutcomeUnknown(
-            "the answer to a write was lost; the write is applied now, but the item before it is unknown"
-        )
-
-
-def _same(one: Item, other: Item) -> bool:
-    return normal_item(one)[0] == normal_item(other)[0]
-
-
-def _unknown(what: str, error: AdjoinError) -> OutcomeUnknown:
-    unknown = OutcomeUnknown(
-        f"the answer to {what}: it may have been applied or not; read the items and decide ({error.args[0]})"
-    )
-    unknown.request_id = error.request_id
-    return unknown
-
+T = TypeVar("T")
 
 # --- pages -------------------------------------------------------------------------------------
 
@@ -179,7 +113,7 @@ class PackedItems(Sequence[Item]):
         return repr(list(self))
 
 
-# --- the store ---------------------------------------------------------------------------------
+# --- for programs with an event loop -----------------------------------------------------------
 
 
 Manage: TypeAlias = Callable[[Client, Any], Awaitable[Response]]
@@ -291,14 +225,14 @@ class _Connected:
                 operation.payload(request),
                 attempts,
                 partial(self._read, operation, request, packed),
-                safe_in_doubt=is_safe_in_doubt(request),
+                safe_in_doubt=lambda: lost_answers.is_safe_in_doubt(request),
             )
         except AdjoinError as error:
             if attempts.in_doubt:
-                return settled(request, error)
+                return lost_answers.settled(request, error)
             raise
         if attempts.in_doubt:
-            check_before(request, response)
+            lost_answers.check_before(request, response)
         return response
 
     def _read(self, operation: ServiceOperation, request: Any, packed: bool, answer: Payload) -> Response:
@@ -422,3 +356,192 @@ class AsyncDynamoDBStore:
         connected = self._loops.pop(asyncio.get_running_loop(), None)
         if connected is not None:
             await connected.close()
+
+
+# --- for programs without one ------------------------------------------------------------------
+
+_PATIENCE = 0.5
+"""Seconds that each step of closing a loop may take."""
+
+
+class _Driver:
+    """An event loop with its connections, which runs one call at a time."""
+
+    def __init__(self, store: AsyncDynamoDBStore) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._store = store
+        self.is_broken = False
+        """Whether a call was interrupted, for example by Ctrl-C, and left the loop in an unknown state."""
+
+    def execute(self, requests: Sequence[Request]) -> list[Response]:
+        task = self._loop.create_task(self._store.execute(requests))
+        try:
+            return self._loop.run_until_complete(task)
+        except BaseException as error:
+            # A signal handler may raise any exception anywhere, also where the loop does not expect one.
+            self.is_broken = not task.done() or not isinstance(error, Exception)
+            self._leave()
+            if task.done() and not task.cancelled():
+                task.exception()
+            raise
+
+    def _leave(self) -> None:
+        """Ends the run of the loop, if an interrupt came just before the loop itself did: between two of its lines.
+
+        Otherwise this thread would have a running loop for ever, on which nothing runs.
+        """
+        if asyncio._get_running_loop() is self._loop:
+            asyncio._set_running_loop(None)
+        if self._loop.is_running():
+            self._loop.__dict__["_thread_id"] = None
+
+    def close(self) -> None:
+        try:
+            try:
+                self._loop.run_until_complete(self._end())
+            except RuntimeError:
+                # A call that was interrupted as it began has left a callback that stops the loop, once.
+                self._loop.run_until_complete(self._end())
+        finally:
+            # Do not wait for its threads: an address lookup may take longer than any deadline. They end by themselves.
+            self._loop.close()
+
+    async def _end(self) -> None:
+        # An interrupted call leaves tasks, and some of them may never end.
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_PATIENCE)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                await self._store.close()
+
+
+class _Drivers:
+    """The idle drivers of one store in one process."""
+
+    def __init__(self, access: ServiceAccess, make: Callable[[], AsyncDynamoDBStore]) -> None:
+        self._access = access
+        self._make = make
+        self._idle: deque[_Driver] = deque()
+        self._closed = False
+
+    def execute(self, requests: Sequence[Request]) -> list[Response]:
+        if self._closed:
+            raise StoreClosed("this graph was closed; open a new one")
+        try:
+            driver = self._idle.pop()
+        except IndexError:
+            driver = _Driver(self._make())
+        try:
+            return driver.execute(requests)
+        finally:
+            self._give_back(driver)
+
+    def _give_back(self, driver: _Driver) -> None:
+        if driver.is_broken:
+            driver.close()
+            return
+        self._idle.append(driver)
+        if self._closed:
+            self.close()
+
+    def close(self) -> None:
+        self._closed = True
+        while True:
+            try:
+                driver = self._idle.pop()
+            except IndexError:
+                return
+            driver.close()
+
+    def forget(self) -> None:
+        """In a forked child, keeps the parent's drivers from being used, closed or collected.
+
+        The child shares the selectors with its parent. Closing or collecting a loop here would unregister the parent's
+        sockets.
+        """
+        for driver in self._idle:
+            _keep_for_ever(driver)
+        self._idle = deque()
+        self._access.start_anew()
+
+
+def _keep_for_ever(thing: object) -> None:
+    """Takes a reference that is never released, so that not even the end of the program finalizes the object."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def _away_from_loops(work: Callable[[], T]) -> T:
+    """Runs `work` in this thread, or in another one if this thread already runs an event loop, as in notebooks."""
+    if not _runs_a_loop():
+        return work()
+    pool = futures.ThreadPoolExecutor(1)
+    under_way = pool.submit(work)
+    try:
+        return under_way.result()
+    finally:
+        # After an interrupt, do not wait for the work: it ends at its deadline and cleans up itself.
+        pool.shutdown(wait=under_way.done())
+
+
+def _runs_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+_ALL: weakref.WeakSet[_Drivers] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for drivers in list(_ALL):
+        drivers.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
+
+
+class DynamoDBStore:
+    """DynamoDB, or a compatible server, for synchronous programs; safe for many threads and after a fork.
+
+    `connections` limits how many requests of one call are under way at once, `timeout` the seconds that a request may
+    take, and `deadline` the seconds that it may take with all its retries.
+    """
+
+    creates_tables = False
+    system = "aws.dynamodb"
+
+    def __init__(
+        self,
+        *,
+        region: str | None = None,
+        endpoint: str | None = None,
+        profile: str | None = None,
+        connections: int = CONNECTIONS,
+        timeout: float = TIMEOUT,
+        deadline: float = DEADLINE,
+    ) -> None:
+        access = ServiceAccess(region, endpoint, profile)
+        self.server = access.table_endpoint.host
+        streams = SharedStreams()
+        keys: dict[str, tuple[KeyAttribute, ...]] = {}
+        self._drivers = _Drivers(
+            access,
+            lambda: AsyncDynamoDBStore(
+                access=access, streams=streams, keys=keys, connections=connections, timeout=timeout, deadline=deadline
+            ),
+        )
+        _ALL.add(self._drivers)
+        # Closes a graph that the program did not close, when it is collected or the program ends.
+        self._close = weakref.finalize(self, _away_from_loops, self._drivers.close)
+
+    def execute(self, requests: Sequence[Request]) -> list[Response]:
+        return _away_from_loops(lambda: self._drivers.execute(requests))
+
+    def close(self) -> None:
+        self._close()

@@ -32,7 +32,7 @@ from adjoin.requests import (
     SortCondition,
     TransactGet,
 )
-from adjoin.stores.interface import canceled_by, differing_gets
+from adjoin.stores.interface import canceled_by, refuse_differing_gets
 from adjoin.stores.sqlite.rows import BrokenRow, FoundRow, KeyValue, RowForm, after_prefix, segment_of
 from adjoin.stores.sqlite.tables import AccessPath, FindTable, KeyColumn, KeyMismatch, Table
 from adjoin.units import MAX_BATCH_GET, MAX_BATCH_SIZE, MAX_PAGE_SIZE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE, read_units
@@ -204,7 +204,7 @@ def batch_get(cursor: apsw.Cursor, tables: FindTable, request: BatchGet) -> Batc
     for one in request.gets:
         way = one.consistent, one.projection
         if ways.setdefault(one.table, way) != way:
-            raise differing_gets(one.table)
+            refuse_differing_gets(one.table)
     found = _find(cursor, tables, request.gets, "Provided list of item keys contains duplicates")
     items: list[Item | None] = []
     unprocessed: list[Get] = []
