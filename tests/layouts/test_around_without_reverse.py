@@ -125,7 +125,8 @@ def test_an_index_that_may_lack_edges_is_not_enough(attribute: str) -> None:
         at(layout, Post, "p")
     assert str(refused.value) == (
         "the index 'ByTarget' does not hold Likes edges whose key would have a part that is None, so not all that "
-        'arrive at a Post can be found; give the layout reverse=Index(…), or delete with edges="found", which leaves them'
+        'arrive at a Post can be found; give the layout reverse=Index(…), or delete with edges="found", which leaves '
+        "them"
     )
     assert at(layout, Post, "p", must_find=False) == sparse
 
