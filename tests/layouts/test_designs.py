@@ -52,6 +52,38 @@ def test_keys_that_hold_a_day_and_a_time_have_to_agree(partition: str, sort: str
     assert read == ({name} if name is not None else set())
 
 
+@pytest.mark.parametrize(
+    ("design", "partition", "sort", "name"),
+    [
+        ("an adjacency list", "PERSON#a", "#META", "Person"),
+        ("an adjacency list", "PERSON#a", "MEMBER#CLUB#7", "Member"),
+        # Of an edge from a class of nodes, in the partition of another one.
+        ("an adjacency list", "CLUB#7", "MEMBER#CLUB#7", None),
+        ("an adjacency list", "PERSON#a", "MEMBER#CLUB#07", None),
+        ("an adjacency list", "PERSON#a", "POST#p501.3#REMARK#p501.5", "Remark"),
+        ("an adjacency list", "CLUB#7", "POST#p501.3", None),
+        ("an adjacency list", "CLUB#x", "#META", None),
+        ("a partition key only", "s.4", "", "Sensor"),
+        ("a partition key only", "4.5.2026-01-01", "", "Near"),
+        ("a partition key only", "4.5.2026-01", "", None),
+        ("a shop whose orders share the partitions of customers", "c|C1", "c", "Customer"),
+        ("a shop whose orders share the partitions of customers", "c|C1", "o|000007", "Order"),
+        ("a shop whose orders share the partitions of customers", "c|C1", "o|7", None),
+        ("a shop whose orders share the partitions of customers", "p|C1", "o|000007", None),
+        ("a shop whose orders share the partitions of customers", "p|P1", "p|P1", "Product"),
+        ("a shop whose orders share the partitions of customers", "p|P1", "p|P2", None),
+        ("a field that is the target", "o", "SKILL|py", "Knows"),
+        ("a field that is the target", "o", "SKILL", "Skill"),
+    ],
+)
+def test_whose_keys_these_are(design: str, partition: str, sort: str, name: str | None) -> None:
+    layout = DESIGNS[design].bound()
+    item: Item = dict(zip(layout.start_names(None), ({"S": partition}, {"S": sort}), strict=False))
+    found = layout.kind_of(item)
+    assert (None if found is None else found.name) == name
+    assert layout.is_bookkeeping(item) is False
+
+
 # --- the classes of a family -------------------------------------------------------------------
 
 
