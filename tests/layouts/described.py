@@ -9,6 +9,7 @@ from adjoin import Edge, InvalidKey, InvalidModel
 from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.expressions import And, BeginsWith, Compare, Contains, Exists, Not, Or, Value
 from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.interface import Shape
 from adjoin.layouts.ranges import Range
 from adjoin.model import node_id
 from adjoin.requests import SortCondition
@@ -115,6 +116,60 @@ def patterns(layout: BoundLayout, kind: EntityType) -> Iterator[str]:
     yield f"  scan {said(scan.filter) if scan.filter else 'all'}{exactly}"
 
 
+def shaped(shape: Shape) -> Iterator[str]:
+    """The templates of all that is stored for a class."""
+    yield "shape " + " ".join(f"{name}={template}" for name, template in shape.written.items())
+    if shape.fields:
+        yield "fields " + " ".join(n if n == stored else f"{n}→{stored}" for n, stored in shape.fields.items())
+    for what, others in (("copy", shape.copies), ("claim", shape.claims)):
+        for name, each in others.items():
+            yield f"{what} of {name}: " + " ".join(f"{key}={template}" for key, template in each.written.items())
+
+
+def facts(layout: BoundLayout, kind: EntityType) -> Iterator[str]:
+    """What plans, migrations and audits ask about a class."""
+    keys = layout.key_templates(kind)
+    holds = {
+        "one item": kind.model in layout.plain,
+        "satellites": layout.has_satellites(kind),
+        "satellites that change": layout.has_changing_satellites(kind),
+        "copies": layout.has_copies(kind),
+        "told by indexes": layout.is_told_by_indexes(kind),
+        "has edges": isinstance(kind, NodeType) and layout.has_edges(kind),
+        "apart": isinstance(kind, EdgeType) and layout.is_apart(kind),
+        "tells its target": isinstance(kind, EdgeType) and layout.tells_target(kind),
+        "shared partition": keys.is_shared,
+        "own partition": keys.has_own_partition,
+        "guarded": keys.is_guarded,
+    }
+    yield "is " + ", ".join(name for name, each in holds.items() if each)
+    if isinstance(kind, EdgeType):
+        names = {
+            "identity": layout.key_fields(kind),
+            "ends in": layout.loose(kind),
+            "order in": layout.order_indexes(kind),
+            "target in": [keys.target_field] if keys.target_field else [],
+            "key of": [each.name for each in keys.meets],
+        }
+        if any(names.values()):
+            yield "; ".join(f"{what} {', '.join(each)}" for what, each in names.items() if each)
+    entries = sorted(layout.entry_attributes(kind))
+    if entries:
+        parts = {name: ", ".join(sorted(layout.entry_parts(kind, [name]))) for name in entries}
+        yield "entries " + "; ".join(f"{name} of {made}" if made else name for name, made in parts.items())
+    if plain := sorted(layout.plain_index_keys(kind)):
+        yield f"fields that are keys {', '.join(plain)}"
+    always = layout.some_attributes(kind, [])
+    reads = {
+        name: [each for each in layout.some_attributes(kind, [name]) if each not in always] for name in kind.attributes
+    }
+    yield "; ".join(
+        [f"reads {' '.join(always)}", *(f"{name}: {' '.join(each)}" for name, each in reads.items() if each)]
+    )
+    if keys.type_words:
+        yield f"words {', '.join(keys.type_words)}"
+
+
 def said(condition: Any) -> str:
     """A condition as text."""
     match condition:
@@ -156,4 +211,5 @@ def described(layout: BoundLayout, entities: Iterable[Any]) -> list[str]:
             kind: EntityType
             kind = layout.schema.edge(type(entity)) if isinstance(entity, Edge) else layout.schema.node(type(entity))
             lines += patterns(layout, kind)
+            lines += [f"  {each}" for each in (*shaped(layout.shape(kind)), *facts(layout, kind))]
     return lines
