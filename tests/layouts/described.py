@@ -59,6 +59,9 @@ def items(layout: BoundLayout, entity: Any) -> Iterator[str]:
     for item in stored:
         yield line(item)
         check_read(layout, kind, entity, item)
+        filled = layout.with_managed_keys(kind, item)
+        if more := {name: value for name, value in filled.items() if item.get(name) != value}:
+            yield f"  filled in later: {line(more)}"
     for each in layout.satellites(kind, stored, entity.__dict__):
         yield f"  beside: {line(each.item)}" if each.item is not None else f"  beside, not: {line(each.key)}"
 
@@ -141,6 +144,7 @@ def facts(layout: BoundLayout, kind: EntityType) -> Iterator[str]:
         "shared partition": keys.is_shared,
         "own partition": keys.has_own_partition,
         "guarded": keys.is_guarded,
+        "ranked": layout.is_ranked(kind),
     }
     yield "is " + ", ".join(name for name, each in holds.items() if each)
     if isinstance(kind, EdgeType):
@@ -153,6 +157,9 @@ def facts(layout: BoundLayout, kind: EntityType) -> Iterator[str]:
         }
         if any(names.values()):
             yield "; ".join(f"{what} {', '.join(each)}" for what, each in names.items() if each)
+        differing = [name for name in kind.fields if layout.differs_at_ends(kind, [name])]
+        if kind.symmetric:
+            yield f"differs at its ends in {', '.join(differing)}"
     entries = sorted(layout.entry_attributes(kind))
     if entries:
         parts = {name: ", ".join(sorted(layout.entry_parts(kind, [name]))) for name in entries}

@@ -12,15 +12,19 @@ from pydantic import Field
 from adjoin import (
     AdjacencyList,
     Child,
+    Copy,
+    Count,
     Edge,
     Index,
     Indexed,
     Keys,
     MaterializedGraph,
+    Max,
     Node,
     Projection,
     Ref,
     Stored,
+    Sum,
     Unique,
 )
 from adjoin.layouts.bound import BoundLayout
@@ -354,6 +358,51 @@ FIELD_IS_TARGET = Design(
     ],
 )
 
+# --- fields that adjoin itself changes ---------------------------------------------------------
+
+
+class Author(Node):
+    id: str
+    name: str = ""
+    best: Annotated[int | None, Max("Wrote", field="stars"), Indexed()] = None
+    works: Annotated[int, Count("Wrote"), Indexed()] = 0
+    stars: Annotated[int, Sum("Wrote", field="stars")] = 0
+
+
+class Work(Node):
+    id: str
+    title: str = ""
+    readers: Annotated[int, Count("Reads", consistency="transaction")] = 0
+
+
+class Wrote(Edge[Author, Work], order="title"):
+    title: Annotated[str, Copy("target.title")] = ""
+    stars: int = 0
+
+
+class Reads(Edge[Author, Work]):
+    pass
+
+
+class Met(Edge[Author, Author], symmetric=True, order="name"):
+    name: Annotated[str, Copy("target.name")] = ""
+
+
+AGGREGATES = Design(
+    AdjacencyList(
+        indexes=[Index("ByWorks", "AllPK", "WorksSK"), Index("ByStars", "StarsPK", "stars")],
+        keys={Author: Keys(indexes={"ByWorks": ("all", "{works:08}"), "ByStars": "authors"})},
+    ),
+    [Author, Work, Wrote, Reads, Met],
+    [
+        Author(id="a", name="Ann", best=4, works=2, stars=7),
+        Work(id="w", title="War", readers=1),
+        Wrote(source="a", target="w", title="War", stars=4),
+        Reads(source="a", target="w"),
+        Met(source="b", target="a", name="Ann"),
+    ],
+)
+
 DESIGNS: dict[str, Design] = {
     "an adjacency list": Design(AdjacencyList(), PEOPLE, [ANN, *SOME_PEOPLE]),
     "an adjacency list with types, fixed shards and literal keys": Design(
@@ -380,6 +429,7 @@ DESIGNS: dict[str, Design] = {
     "days in partition keys, and shards": DAYS,
     "ends that only attributes tell": ENDS_IN_ATTRIBUTES,
     "a field that is the target": FIELD_IS_TARGET,
+    "fields that adjoin itself changes": AGGREGATES,
     "a tenant that templates name": Design(
         AdjacencyList(
             partition_key="P",

@@ -143,12 +143,12 @@ def _told(kind: EntityType, name: str, schema: Any) -> FieldConditions | None:
         if schema["type"] == "default":
             may_be_absent = True
         else:
-            nulls.append(HasType(path, "NULL"))
+            nulls = [HasType(path, "NULL")]
         schema = schema["schema"]
     inner = schema["type"]
     if name in kind.formats:
         typed = HasType(path, kind.formats[name].tag)
-        choices = ([absent] if may_be_absent else []) + nulls[:1] + [typed]
+        choices = ([absent] if may_be_absent else []) + nulls + [typed]
         return FieldConditions(Or(tuple(choices)) if len(choices) > 1 else typed, None) if _is_plain(schema) else None
     if inner == "any":
         return FieldConditions(None if may_be_absent else Exists(path), None)
@@ -158,7 +158,7 @@ def _told(kind: EntityType, name: str, schema: Any) -> FieldConditions | None:
     # DynamoDB has no empty sets, so a stored item lacks the attribute of one.
     if inner in ("set", "frozenset"):
         may_be_absent = True
-    choices = ([absent] if may_be_absent else []) + nulls[:1] + [fitting]
+    choices = ([absent] if may_be_absent else []) + nulls + [fitting]
     can_change = inner in (*_NUMBERS, "list", "set", "frozenset")
     changing = Or((absent, *(HasType(path, tag) for tag in _TAGS[inner]))) if can_change else None
     inside = HasType(path, _TAGS[inner][0]) if inner in ("list", "dict") else None
