@@ -152,6 +152,10 @@ RULES: list[tuple[str, dict[str, Any], str | None]] = [
         {"Expected": {}, "ConditionExpression": "a = :a"},
         f"{_MIXED}Non-expression parameters: {{Expected}} Expression parameters: {{ConditionExpression}}",
     ),
+    *(
+        (operation, {"Expected": {"a": {}}}, f"{_INVALID}Value must be provided when Exists is null for Attribute: a")
+        for operation in ("PutItem", "UpdateItem", "DeleteItem")
+    ),
     ("DeleteItem", {"ReturnValues": "UPDATED_OLD"}, "ReturnValues can only be ALL_OLD or NONE"),
     ("UpdateItem", {"ReturnValues": "UPDATED_NEW"}, None),
     (
@@ -259,6 +263,11 @@ RULES: list[tuple[str, dict[str, Any], str | None]] = [
     ),
     (
         "BatchGetItem",
+        {"RequestItems": {name: {"Keys": [{"a": {"N": str(n)}} for n in range(50)]} for name in ("abc", "def")}},
+        None,
+    ),
+    (
+        "BatchGetItem",
         {"RequestItems": {"abc": {"Keys": [KEY], "AttributesToGet": ["a", "a"]}}},
         f"{_INVALID}Duplicate value in attribute name: a",
     ),
@@ -278,6 +287,11 @@ RULES: list[tuple[str, dict[str, Any], str | None]] = [
         "BatchWriteItem",
         {"RequestItems": {name: [{"PutRequest": {"Item": KEY}}] * 13 for name in ("abc", "def")}},
         "Too many items requested for the BatchWriteItem call",
+    ),
+    (
+        "BatchWriteItem",
+        {"RequestItems": {"abc": [{"PutRequest": {"Item": KEY}}] * 12, "def": [{"DeleteRequest": {"Key": KEY}}] * 13}},
+        None,
     ),
     # --- transactions ---
     (

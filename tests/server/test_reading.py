@@ -272,6 +272,29 @@ def test_a_head_as_large_as_it_may_be() -> None:
         assert (len(found), refused and refused[0]) == ((1, None) if is_read else (0, 413))
 
 
+def test_lines_after_a_body_as_large_as_they_may_be() -> None:
+    for size, is_read in ((MAX_HEAD - 1, True), (MAX_HEAD, False)):
+        reading = reader()
+        reading.feed(CHUNKED + b"1\r\na")
+        sent = b"\r\n0\r\nX: "
+        sent += b"x" * (size - len(sent))
+        if is_read:
+            reading.feed(sent)
+            reading.feed(b"\r\n\r\n")
+        else:
+            with pytest.raises(BadRequest):
+                reading.feed(sent)
+        assert len(reading.requests) == is_read
+
+
+def test_a_closed_reader_reads_nothing() -> None:
+    reading = reader()
+    reading.feed(POST[:-2])
+    reading.close()
+    reading.feed(POST[-2:] + b"\r\n")
+    assert not reading.requests
+
+
 def test_a_body_in_chunks_is_bounded() -> None:
     piece = b"10000\r\n%b\r\n" % (b" " * 65536)
     reading = reader()
@@ -294,6 +317,7 @@ def test_a_body_in_the_smallest_chunks_is_held_as_one() -> None:
     assert len(reading._body) == reading.held == 20_000
     reading.feed(b"0\r\n\r\n")
     assert (reading.requests[0].body, reading.held) == (b"x" * 20_000, 0)
+    assert type(reading.requests[0].body) is bytes
 
 
 def test_whether_a_request_is_under_way() -> None:
@@ -311,4 +335,6 @@ def test_who_waits_with_a_body() -> None:
     reading.feed(b"{")
     assert not reading.awaits_continue
     reading.feed(b"}" + POST + b"\r\n")
+    assert not reading.awaits_continue
+    reading.feed(POST + b"Expect: 100-continue\r\nContent-Length: 0\r\n\r\n")
     assert not reading.awaits_continue

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.server.operations.calls import Calls
+from adjoin.requests import BatchGet, BatchGetResponse
+from tests.server.operations.calls import OPERATIONS, Calls
 
 MISMATCH = "The provided key element does not match the schema"
 CANCELED = "Transaction cancelled, please refer cancellation reasons for specific reasons "
@@ -172,6 +173,63 @@ def test_batches_and_transactions_of_no_table(call: Calls) -> None:
     assert call.fault("BatchWriteItem", RequestItems={"none": deletes(key)}) == missing
     assert call.fault("TransactGetItems", TransactItems=[{"Get": {"TableName": "none", "Key": key}}]) == missing
     assert call.fault("TransactWriteItems", TransactItems=[{"Put": {"TableName": "none", "Item": key}}]) == missing
+
+
+def test_what_is_left_of_a_batch_is_asked_for_again_as_it_was(call: Calls) -> None:
+    keys = [{"a": s(each)} for each in "123"]
+    parameters = OPERATIONS["BatchGetItem"].validated(
+        {"RequestItems": {"one": {"Keys": keys, "ConsistentRead": True}, "two": {"Keys": [{"a": s("1"), "b": s("1")}]}}}
+    )
+    asked = OPERATIONS["BatchGetItem"].request(parameters, call)
+    assert isinstance(asked, BatchGet)
+    response = BatchGetResponse([None, {"a": s("2")}, None, None], unprocessed=asked.gets[2:3])
+    assert OPERATIONS["BatchGetItem"].answer(parameters, response, call) == {
+        "Responses": {"one": [keys[1]], "two": []},
+        "UnprocessedKeys": {"one": {"Keys": keys[2:], "ConsistentRead": True}},
+    }
+
+
+def test_a_key_is_found_however_it_is_written(call: Calls) -> None:
+    call(
+        "CreateTable",
+        TableName="numbers",
+        AttributeDefinitions=[{"AttributeName": "a", "AttributeType": "N"}],
+        KeySchema=[{"AttributeName": "a", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    item, key = {"a": {"N": "10"}}, {"a": {"N": "1e1"}}
+    written = {"TableName": "numbers", "Key": key}
+
+    def puts_it() -> None:
+        call("BatchWriteItem", RequestItems={"numbers": puts(key)})
+        assert call("Scan", TableName="numbers")["Items"] == [item]
+
+    puts_it()
+    assert call("GetItem", **written)["Item"] == item
+    assert call("BatchGetItem", RequestItems={"numbers": {"Keys": [key]}})["Responses"]["numbers"] == [item]
+    assert call("TransactGetItems", TransactItems=[{"Get": written}])["Responses"] == [{"Item": item}]
+    check = {**written, "ConditionExpression": "attribute_exists(a)"}
+    call("TransactWriteItems", TransactItems=[{"ConditionCheck": check}])
+    assert call("UpdateItem", ReturnValues="ALL_NEW", **written)["Attributes"] == item
+    removals: list[tuple[str, dict[str, Any]]] = [
+        ("DeleteItem", written),
+        ("BatchWriteItem", {"RequestItems": {"numbers": deletes(key)}}),
+        ("TransactWriteItems", {"TransactItems": [{"Delete": written}]}),
+    ]
+    for operation, asked in removals:
+        call(operation, **asked)
+        assert call("Scan", TableName="numbers")["Count"] == 0
+        puts_it()
+
+
+@pytest.mark.parametrize(
+    ("more", "units"), [({}, 0.5), ({"ConsistentRead": False}, 0.5), ({"ConsistentRead": True}, 1)]
+)
+def test_a_read_is_consistent_if_it_asks_for_that(call: Calls, more: dict[str, Any], units: float) -> None:
+    key, asked = {"a": s("1")}, {"ReturnConsumedCapacity": "TOTAL"}
+    one = call("GetItem", TableName="one", Key=key, **more, **asked)
+    (several,) = call("BatchGetItem", RequestItems={"one": {"Keys": [key], **more}}, **asked)["ConsumedCapacity"]
+    assert one["ConsumedCapacity"]["CapacityUnits"] == several["CapacityUnits"] == units
 
 
 # --- transactions ------------------------------------------------------------------------------

@@ -264,6 +264,13 @@ def test_reads_that_are_refused(client: Client, operation: str, parameters: Requ
     assert client(operation, TableName="Indexed", **parameters) == words
 
 
+@pytest.mark.parametrize(("operation", "parameters"), [("GetItem", {"Key": {"id": s("a")}}), ("Scan", {})])
+def test_a_key_may_be_read_beside_a_part_of_a_value(client: Client, operation: str, parameters: Request) -> None:
+    answer = client(operation, TableName="Plain", ProjectionExpression="id, m.x", **parameters)
+    item = {"id": s("a"), "m": {"M": {"x": n(1)}}}
+    assert answer.get("Item", answer.get("Items")) in (item, [item])
+
+
 # --- writes ---------------------------------------------------------------------------------------
 
 KEY = {"id": s("k"), "r": s("k")}
