@@ -29,7 +29,9 @@ _READS = (
     "tests/test_queries.py", "tests/test_shared_partitions.py", "tests/finding/test_find.py",
     "tests/finding/test_declared_indexes.py", "tests/finding/test_requests.py", "tests/plans/test_pages.py",
     "tests/test_graph.py", "tests/test_sharp_corners.py", "tests/test_scans.py", "tests/test_children.py",
-    "tests/layouts/test_targets.py", "tests/test_sharded_graph.py",
+    "tests/layouts/test_targets.py", "tests/test_sharded_graph.py", "tests/finding/test_branches.py",
+    "tests/finding/test_own_indexes.py", "tests/finding/test_counts_and_consistency.py",
+    "tests/finding/test_compound_orders.py", "tests/finding/test_shard_fields.py", "tests/finding/test_copied_keys.py",
 )  # fmt: skip
 _KEYS = (
     "tests/layouts", "tests/test_schema.py", "tests/test_patterns.py", "tests/test_layouts_agree.py",
@@ -46,13 +48,14 @@ _KEYS = (
 _WRITES = (
     "tests/plans", "tests/verbs", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",
     "tests/maintenance/test_at_once.py", "tests/maintenance/test_copies.py", "tests/batch/test_audit.py",
+    "tests/migrating/test_undeclared.py", "tests/migrating/test_migrate.py",
 )  # fmt: skip
 _COUNTS = ("tests/maintenance", "tests/test_tenants.py", "tests/test_explain.py")
 
 FOLDERS = {
     "queries": Folder(("queries.py", "scans.py", "searches.py"), _READS),
     "layouts": Folder(("layouts/*.py",), (*_KEYS, *_READS)),
-    "plans": Folder(("plans/*.py", "plans/steps/*.py"), (*_WRITES, *_KEYS, *_READS)),
+    "plans": Folder(("plans/*.py", "plans/steps/*.py"), (*_WRITES, *_KEYS, *_READS, "tests/walks")),
     "walks": Folder(
         (
             "plans/frontier.py",
