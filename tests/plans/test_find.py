@@ -9,9 +9,11 @@ import pytest
 from adjoin import AdjacencyList, Index, Indexed, InvalidKey, InvalidValue, Keys, Node, Projection, UnknownField, field
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.forms import FormPart
 from adjoin.plans.branched_search import BranchedSearch
-from adjoin.plans.find import search
+from adjoin.plans.find import _Asked, search
 from adjoin.plans.indexed_search import IndexedSearch
+from adjoin.plans.key_search import KeySearch
 from adjoin.schema import Schema
 
 
@@ -88,6 +90,41 @@ def chosen(predicate: Predicate | None, order: str | None = None, index: str | N
 @pytest.mark.parametrize(("predicate", "order", "where"), CHOICES, ids=IDS)
 def test_the_index_that_narrows_most_is_chosen(predicate: Predicate | None, order: str | None, where: str) -> None:
     assert chosen(predicate, order) == where
+
+
+def test_an_index_that_lacks_entries_is_taken_last() -> None:
+    """Until a migration has written them, a search there would be refused, or miss what is stored."""
+    bound = layout()
+    kind = bound.schema.node(Person)
+    found = []
+    due: list[frozenset[FormPart]] = [frozenset(), frozenset({("index", "Town")}), frozenset({("index", "Few")})]
+    for lacked in due:
+        bound.due.learn({"PERSON": lacked}, {})
+        search_now = search(bound, kind, (NAME == "a") & (TOWN == "t"), None, None)
+        assert isinstance(search_now, KeySearch)
+        found.append(search_now.index)
+    assert found == ["Town", "Few", "Town"]
+
+
+@pytest.mark.parametrize(
+    ("predicates", "present"),
+    [
+        ([TOWN == "t", STREET == "s"], ("street",)),
+        ([TOWN == "t", NAME == "a"], ()),
+        ([NAME == "a"], ("name",)),
+        ([ID == "a"], ()),
+        ([BORN > 3, TOWN == "t"], ()),
+    ],
+)
+def test_what_must_be_there_so_that_the_index_holds_an_item(
+    predicates: list[Predicate], present: tuple[str, ...]
+) -> None:
+    bound = layout()
+    kind = bound.schema.node(Person)
+    asked = _Asked(bound, kind, (), bound.patterns(kind), is_indexed=True, is_forced=False)
+    fitting = asked.one(predicates)
+    assert fitting is not None
+    assert fitting.present == present
 
 
 def test_an_index_that_is_named_is_taken() -> None:

@@ -11,7 +11,20 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from adjoin import AdjacencyList, AsyncGraph, Copy, Edge, Graph, Index, Indexed, Keys, MaterializedGraph, Node, field
+from adjoin import (
+    AdjacencyList,
+    AsyncGraph,
+    Copy,
+    Count,
+    Edge,
+    Graph,
+    Index,
+    Indexed,
+    Keys,
+    MaterializedGraph,
+    Node,
+    field,
+)
 from adjoin.errors import (
     AccessDenied,
     AdjoinError,
@@ -437,6 +450,43 @@ def test_edges_in_shards_are_found_by_deletes_and_copies() -> None:
     one.put_many(one.scan(Lives))
     assert third.delete(Town, "T")
     assert list(one.scan(Lives)) == []
+
+
+def test_edges_in_shards_that_wait_for_a_node_are_counted_with_it() -> None:
+    class Town(Node):
+        id: str
+
+    class Counting(Node, label="TOWN"):
+        id: str
+        people: Annotated[int, Count("Inhabits", consistency="transaction")] = 0
+
+    class Lives(Edge[Person, Town]):
+        pass
+
+    class Inhabits(Edge[Person, Counting], label="LIVES"):
+        pass
+
+    def layout(edge: type[Any]) -> AdjacencyList:
+        return AdjacencyList(
+            reverse=None,
+            indexes=[Index("Into", "GSIPK", "GSISK", shards=2)],
+            keys={edge: Keys(indexes={"Into": ("{shard}", "{target}#{source}")})},
+            escape=True,
+        )
+
+    store, clock = SQLiteStore(":memory:"), Clock()
+    counting = on_clock(Graph(store, [Person, Counting, Inhabits], layout(Inhabits)), clock)
+    earlier = on_clock(Graph(store, [Person, Town, Lives], layout(Lives)), clock)
+    counting.put(Counting(id="T"))
+    counting.delete(Counting, "T")
+    earlier.raise_shards("Into", 9)
+    clock.pass_grace()
+    list(earlier.find(Lives, field("target") == "T"))
+    # This program counts nothing, so its edges have no ledgers: they are found in the index only.
+    earlier.put_many(Lives(source=each.id, target="T") for each in people(12))
+    assert len(shards_used(earlier)) > 2
+    counting.put(Counting(id="T"))
+    assert counting.get(Counting, "T") == Counting(id="T", people=12)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
