@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from adjoin.changing import AsyncChanges
 from adjoin.drawing import AsyncDraws
 from adjoin.entity_types import Entity
-from adjoin.errors import InvalidValue, shown
+from adjoin.errors import InvalidRequest, InvalidValue, shown
 from adjoin.fields import FieldReference, Predicate
 from adjoin.late import later
 from adjoin.layouts.indexed_fields import rehearsed
@@ -130,7 +130,11 @@ class AsyncGraph(AsyncReads, AsyncChanges, AsyncTraversals, AsyncWholeGraph, Asy
             # A constructor cannot await, so the first call opens the table. Its meter does not count that.
             with unwatched():
                 await self._open()
-        return await run_async(plan, self._store)
+        try:
+            return await run_async(plan, self._store)
+        except InvalidRequest as error:
+            self._explain(error)
+            raise
 
     async def _open(self) -> None:
         plan = self._maps_plan() if self._is_table_open else self._open_plan(self._store.creates_tables)

@@ -91,6 +91,9 @@ class InvalidCursor(AdjoinError):
 class InvalidRequest(AdjoinError):
     """A request breaks one of DynamoDB's rules."""
 
+    requests: Sequence[object] = ()
+    """The requests that a store refused, until the graph has said in the message what they are about."""
+
 
 class ItemTooLarge(InvalidRequest):
     """An item is larger than DynamoDB's limit of 400 KB."""

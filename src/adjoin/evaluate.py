@@ -33,6 +33,7 @@ from adjoin.expressions import (
     Path,
     Size,
     Value,
+    check_depth,
 )
 from adjoin.items import normal_attribute
 from adjoin.units import MAX_IN_OPERANDS
@@ -64,6 +65,7 @@ def path_reader(path: Path) -> PathReader:
     if len(steps) == 1:
         name = str(steps[0])
         return lambda item: item.get(name)
+    check_depth(path)
     return lambda item: _walk(item, steps)
 
 
@@ -370,6 +372,7 @@ def path_tree(paths: Sequence[Path], purpose: str) -> Tree:
     tree: Tree = {}
     chosen: dict[tuple[str | int, ...], Path] = {}
     for path in paths:
+        check_depth(path)
         node = tree
         for depth, step in enumerate(path.steps):
             other = next(iter(node), step)

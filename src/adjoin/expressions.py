@@ -7,11 +7,13 @@ module.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, TypeAlias
 
 from adjoin.dataclass import dataclass
+from adjoin.errors import InvalidRequest, cut
+from adjoin.units import MAX_NESTING
 from adjoin.values import AttributeValue
 
 
@@ -24,6 +26,14 @@ class Path:
     def __str__(self) -> str:
         first, *rest = self.steps
         return str(first) + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)
+
+
+def check_depth(path: Path) -> None:
+    """Refuses a path with more steps than DynamoDB takes, which leads to more levels than an item can have."""
+    if len(path.steps) > MAX_NESTING:
+        raise InvalidRequest(
+            f"the path {cut(path)} has {len(path.steps)} levels, but DynamoDB takes at most {MAX_NESTING}"
+        )
 
 
 def attribute(name: str) -> Path:
@@ -190,3 +200,45 @@ def _fields_of(kind: type[Any]) -> tuple[str, ...]:
     if found is None:
         found = _FIELDS[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
     return found
+
+
+def operators_in(expression: object) -> int:
+    """The number of operators and functions in conditions, actions or operands, as DynamoDB counts them."""
+    if isinstance(expression, tuple):
+        return sum(map(operators_in, expression))
+    if isinstance(expression, And | Or):
+        return max(len(expression.conditions) - 1, 0) + operators_in(expression.conditions)
+    if isinstance(expression, Set):
+        return operators_in(expression.value)
+    if isinstance(expression, Path | Value | str | Remove | Add | Discard):
+        return 0
+    return 1 + sum(operators_in(getattr(expression, name)) for name in _fields_of(type(expression)))
+
+
+def length_of(expressions: Iterable[Any]) -> int:
+    """The number of names, values, list positions, operators and functions in expressions, or a few more.
+
+    It is counted for every write, so it is one loop, and the frequent kinds come first; `operators_in` is exact.
+    """
+    parts = [*expressions]
+    length = 0
+    # The list grows while the loop goes through it.
+    for part in parts:
+        kind = type(part)
+        if kind is HasType or kind is Exists:
+            length += len(part.path.steps)
+        elif kind is And or kind is Or:
+            parts += part.conditions
+        elif kind is Not:
+            parts.append(part.condition)
+        elif kind is Compare:
+            parts += (part.left, part.right)
+        elif kind is Set or kind is Add:
+            parts += (part.path, part.value)
+        elif kind is Path:
+            length += len(part.steps)
+        elif kind is tuple:
+            parts += part
+        elif kind is not Value and kind is not str and kind is not dict:
+            parts += [getattr(part, name) for name in _fields_of(kind)]
+    return length + len(parts)

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from adjoin.changing import Changes
 from adjoin.drawing import Draws
 from adjoin.entity_types import Entity
-from adjoin.errors import InvalidValue, shown
+from adjoin.errors import InvalidRequest, InvalidValue, shown
 from adjoin.fields import FieldReference, Predicate
 from adjoin.late import later
 from adjoin.layouts.indexed_fields import rehearsed
@@ -150,7 +150,11 @@ class Graph(Reads, Changes, Traversals, WholeGraph, Draws):
             raise
 
     def _run(self, plan: Plan[T]) -> T:
-        return run(plan, self._store)
+        try:
+            return run(plan, self._store)
+        except InvalidRequest as error:
+            self._explain(error)
+            raise
 
     def close(self) -> None:
         """Closes the store; does nothing on a view that `for_tenant` made."""

@@ -16,7 +16,7 @@ from functools import partial
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from adjoin.errors import AdjoinError
+from adjoin.errors import AdjoinError, InvalidRequest
 from adjoin.requests import Plan, Request, Response
 from adjoin.watching import EVERYWHERE, LOG, WATCHERS, WatchedRound, Watcher, tell, watched, watching
 
@@ -53,11 +53,13 @@ def unwatched() -> Iterator[None]:
         REHEARSAL.reset(rehearsal)
 
 
-def _thrown(plan: Plan[T], error: AdjoinError) -> Sequence[Request]:
+def _thrown(plan: Plan[T], error: AdjoinError, requests: Sequence[Request]) -> Sequence[Request]:
     """Throws a store's error into the plan, and returns the requests with which the plan goes on.
 
     If the plan raises another error instead, that one gets the same `request_id`.
     """
+    if isinstance(error, InvalidRequest):
+        error.requests = requests
     try:
         return plan.throw(error)
     except AdjoinError as named:
@@ -79,7 +81,7 @@ def run(plan: Plan[T], store: Store) -> T:
             try:
                 responses = execute(requests)
             except AdjoinError as error:
-                requests = _thrown(plan, error)
+                requests = _thrown(plan, error, requests)
                 continue
             except BaseException as error:
                 if is_watched:
@@ -105,7 +107,7 @@ async def run_async(plan: Plan[T], store: AsyncStore) -> T:
             try:
                 responses = await store.execute(requests) if rehearsal is None else rehearsal.answer(requests)
             except AdjoinError as error:
-                requests = _thrown(plan, error)
+                requests = _thrown(plan, error, requests)
                 continue
             except BaseException as error:
                 if is_watched:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from adjoin.layouts.ranges import Range
     from adjoin.meters import Meter
     from adjoin.plans import copies as fan_outs
-    from adjoin.plans import counted_deletion, key_search, versions
+    from adjoin.plans import counted_deletion, key_search, refusals, versions
     from adjoin.plans import find as finding
     from adjoin.plans import removal as removing
     from adjoin.plans import scan as scanning
@@ -77,6 +77,7 @@ else:
     counted_deletion = later("adjoin.plans.counted_deletion")
     contributions = later("adjoin.plans.counting.contributions")
     finding = later("adjoin.plans.find")
+    refusals = later("adjoin.plans.refusals")
     key_search = later("adjoin.plans.key_search")
     expectations = later("adjoin.plans.maintenance.expected")
     healths = later("adjoin.plans.maintenance.health")
@@ -141,6 +142,10 @@ class Verbs(ABC):
     @abstractmethod
     def _run(self, plan: Plan[Any]) -> Any:
         """Runs a plan and returns its result; an asynchronous graph returns an awaitable of the result."""
+
+    def _explain(self, error: InvalidRequest) -> None:
+        """Makes the message of a refused request name the node or edge that it is about."""
+        refusals.explain(self._layout, error)
 
     def _repr_html_(self) -> str:
         kinds = self._schema.types

@@ -9,8 +9,8 @@
 - A store knows nothing of models and layouts.
 - A store may have `system`, the name of its database in OpenTelemetry, for those who watch its requests.
 
-Every store also applies the limits that only batches have, because their wire format has no field for more. What is
-below the contract gives all stores the same messages for that, and for a canceled transaction.
+Every store also applies the limits that only batches have, because their wire format has no field for more, and those
+of expressions. What is below the contract gives all stores the same messages for that, and for a canceled transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
 from adjoin.errors import CancellationReason, InvalidRequest, TransactionCanceled
+from adjoin.expressions import operators_in
 from adjoin.requests import BatchWrite, Request, Response
+from adjoin.units import MAX_EXPRESSION_SIZE, MAX_OPERATORS
 
 
 class Store(Protocol):
@@ -41,6 +43,27 @@ class AsyncStore(Protocol):
     async def execute(self, requests: Sequence[Request]) -> list[Response]: ...
 
     async def close(self) -> None: ...
+
+
+# --- expressions -------------------------------------------------------------------------------
+
+
+_SHORTEST_OPERATOR = 6
+"""The fewest bytes that an operator adds to a text: `NOT ()`."""
+
+
+def check_expression(what: str, expression: object, text: str) -> None:
+    """Refuses an expression whose text is too long for DynamoDB, or has too many operators; `what` names it."""
+    if len(text) > MAX_EXPRESSION_SIZE:
+        raise InvalidRequest(
+            f"the {what} takes {len(text):,} bytes as text, but DynamoDB takes at most {MAX_EXPRESSION_SIZE:,}; "
+            f"split it over several calls"
+        )
+    if len(text) > _SHORTEST_OPERATOR * MAX_OPERATORS and (operators := operators_in(expression)) > MAX_OPERATORS:
+        raise InvalidRequest(
+            f"the {what} has {operators:,} operators and functions, but DynamoDB takes at most {MAX_OPERATORS}; "
+            f"split it over several calls"
+        )
 
 
 # --- batches and transactions ------------------------------------------------------------------

@@ -38,6 +38,7 @@ from adjoin.expressions import (
     Size,
     Value,
     attribute,
+    check_depth,
 )
 from adjoin.items import normal_item
 from adjoin.requests import (
@@ -61,7 +62,7 @@ from adjoin.requests import (
     WriteResponse,
 )
 from adjoin.stores.dynamodb.answers import Misshapen, Payload, check_is
-from adjoin.stores.interface import check_batch_write, refuse_differing_gets
+from adjoin.stores.interface import check_batch_write, check_expression, refuse_differing_gets
 from adjoin.values import AttributeValue, Item, canonical_number
 
 # --- expressions -------------------------------------------------------------------------------
@@ -96,6 +97,7 @@ class Placeholders:
         return f":{place}"
 
     def path(self, path: Path) -> str:
+        check_depth(path)
         first, *rest = path.steps
         text = self.name(str(first))
         for step in rest:
@@ -103,7 +105,9 @@ class Placeholders:
         return text
 
     def projection(self, paths: Sequence[Path]) -> str:
-        return ", ".join(map(self.path, paths))
+        text = ", ".join(map(self.path, paths))
+        check_expression("projection", tuple(paths), text)
+        return text
 
     def key_condition(self, query: Query) -> str:
         terms = [f"{self.name(name)} = {self.value(value)}" for name, value in (query.partition, *query.equal)]
@@ -121,8 +125,10 @@ class Placeholders:
 
     # --- conditions ---
 
-    def condition(self, condition: Condition) -> str:
-        return self._write(condition)
+    def condition(self, condition: Condition, what: str = "condition") -> str:
+        text = self._write(condition)
+        check_expression(what, condition, text)
+        return text
 
     def _write(self, part: Any) -> str:
         return _WRITERS[type(part)](self, part)
@@ -144,7 +150,9 @@ class Placeholders:
         clauses: dict[str, list[str]] = {}
         for action in actions:
             clauses.setdefault(_CLAUSES[type(action)], []).append(self._action(action))
-        return " ".join(f"{clause} {', '.join(clauses[clause])}" for clause in _CLAUSES.values() if clause in clauses)
+        text = " ".join(f"{clause} {', '.join(clauses[clause])}" for clause in _CLAUSES.values() if clause in clauses)
+        check_expression("update", tuple(actions), text)
+        return text
 
     def _action(self, action: Action) -> str:
         path = self.path(action.path)
@@ -307,7 +315,7 @@ def _page(request: Query | Scan) -> Payload:
     if request.index is not None:
         payload["IndexName"] = request.index
     if request.filter is not None:
-        payload["FilterExpression"] = at.condition(request.filter)
+        payload["FilterExpression"] = at.condition(request.filter, "filter")
     if request.projection is not None:
         payload["ProjectionExpression"] = at.projection(request.projection)
     if request.count_only:

@@ -16,14 +16,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import apsw
 
 from adjoin.errors import AdjoinError, FileBusy, FileDamaged
+from adjoin.expressions import length_of
+from adjoin.late import later
 from adjoin.requests import (
     BatchGet,
     BatchWrite,
+    Check,
     CreateTable,
     Delete,
     DescribeTable,
@@ -55,6 +58,11 @@ from adjoin.stores.sqlite.rows import BROKEN
 from adjoin.stores.sqlite.tables import FindTable
 from adjoin.tables import TableDefinition
 from adjoin.values import Item
+
+if TYPE_CHECKING:
+    from adjoin.stores.dynamodb import protocol
+else:
+    protocol = later("adjoin.stores.dynamodb.protocol")
 
 # --- rounds ------------------------------------------------------------------------------------
 
@@ -186,6 +194,46 @@ _WRITES: dict[type, WriteFunction] = {
     DropTable: lifecycle.drop,
 }
 
+_SURELY_SHORT = 80
+"""Expressions of this length fit into DynamoDB's 4 KB of text, since each name, value and operator takes at most 45."""
+
+
+def _condition_fits(request: Put | Delete | Check) -> bool:
+    return request.condition is None or length_of((request.condition,)) <= _SURELY_SHORT
+
+
+def _update_fits(request: Update) -> bool:
+    return length_of((request.condition, *request.actions)) <= _SURELY_SHORT
+
+
+def _page_fits(request: Query | Scan) -> bool:
+    return (request.filter is None or length_of((request.filter,)) <= _SURELY_SHORT) and _projection_fits(request)
+
+
+def _projection_fits(request: Get | Query | Scan) -> bool:
+    return request.projection is None or length_of(request.projection) <= _SURELY_SHORT
+
+
+_FIT: dict[type, Callable[[Any], bool]] = {
+    Put: _condition_fits,
+    Delete: _condition_fits,
+    Check: _condition_fits,
+    Update: _update_fits,
+    TransactWrite: lambda request: all(map(_fits, request.writes)),
+    Get: _projection_fits,
+    BatchGet: lambda request: all(map(_projection_fits, request.gets)),
+    TransactGet: lambda request: all(map(_projection_fits, request.gets)),
+    Query: _page_fits,
+    Scan: _page_fits,
+}
+
+
+def _fits(request: Any) -> bool:
+    """Whether the expressions of a request surely fit; False for those that do not, and for a few that do."""
+    fits = _FIT.get(type(request))
+    return fits is None or fits(request)
+
+
 _CHANGES_OF_TABLES = (CreateTable, UpdateTable, SetTimeToLive, TagTable, DropTable)
 
 
@@ -229,6 +277,10 @@ class SQLiteStore:
             raise
 
     def execute(self, requests: Sequence[Request]) -> list[Response]:
+        for request in requests:
+            if not _fits(request):
+                # Writing the request as DynamoDB is sent it refuses an expression that is too large.
+                protocol.OPERATIONS[type(request)].payload(request)
         outcomes = self.outcomes(requests)
         for outcome in outcomes:
             if isinstance(outcome, AdjoinError):
