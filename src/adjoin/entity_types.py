@@ -63,7 +63,7 @@ class EntityType(ModelFields):
         """Whether the delete of a node hides entities of the class: edges and children, which go with it."""
         return False
 
-    @property
+    @cached_property
     def as_counted(self) -> CountedType | None:
         """The class as aggregates count it, if they can; None for nodes that are no children."""
         return None
@@ -138,7 +138,7 @@ class EntityType(ModelFields):
         """Whether a put or delete of an instance compares versions: only if a field is marked `Version()`."""
         return bool(self.marked(Version))
 
-    @property
+    @cached_property
     def claimed(self) -> tuple[str, ...]:
         """What an entity of the class claims, so that no other has it: the values of its unique fields."""
         return self.unique
@@ -253,12 +253,12 @@ class NodeType(EntityType):
         schema = field_schemas(self.model).get(self.key[0], {}).get("schema")
         return self.id_type if schema == {"type": self.id_type.__name__} else None
 
-    @property
+    @cached_property
     def has_bare_text_id(self) -> bool:
         """Whether any text is a valid id."""
         return self.bare_id_type is str
 
-    @property
+    @cached_property
     def has_bare_number_id(self) -> bool:
         """Whether any whole number is a valid id, and nothing else is."""
         return self.bare_id_type is int
@@ -352,7 +352,7 @@ class NodeType(EntityType):
     # --- a child as an edge --------------------------------------------------------------------
     # For aggregates, a child is an edge from its parent to itself: it is counted at its parent, and may count others.
 
-    @property
+    @cached_property
     def as_counted(self) -> CountedType | None:
         return None if self.parent is None else self
 
@@ -514,7 +514,7 @@ class EdgeType(EntityType):
     def can_be_hidden(self) -> bool:
         return True
 
-    @property
+    @cached_property
     def as_counted(self) -> CountedType | None:
         return self
 

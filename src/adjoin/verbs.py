@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType
+from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType
 from adjoin.errors import AdjoinError, InvalidRequest, InvalidValue, shown
 from adjoin.expressions import Not, Or, all_of
 from adjoin.field_types import problems_in
@@ -317,7 +317,7 @@ class Verbs(ABC):
 
     def _kind(self, model: type[Any]) -> EntityType:
         is_edge = isinstance(model, type) and issubclass(model, Edge)
-        return self._edge_type(model) if is_edge else self._schema.node(model)
+        return self._schema.edge(model) if is_edge else self._schema.node(model)
 
     def _scan(
         self,
@@ -346,7 +346,7 @@ class Verbs(ABC):
     def _edge_parts(
         self, model: type[Any], source: Any, target: Any, key: dict[str, Any]
     ) -> tuple[EdgeType, Any, Any, dict[str, Any]]:
-        kind = self._edge_type(model)
+        kind = self._schema.edge(model)
         names = self._layout.key_fields(kind)
         if not names and not key:
             return kind, kind.source.id(source), kind.target.id(target), {}
@@ -384,7 +384,7 @@ class Verbs(ABC):
         return connected
 
     def _made(self, model: type[Any], source: Any, target: Any, fields: dict[str, Any]) -> Any:
-        kind = self._edge_type(model)
+        kind = self._schema.edge(model)
         if model.model_config.get("extra") != "allow":
             # Pydantic ignores unknown fields by default, so a misspelled one would be lost without this check.
             for name in fields:
@@ -428,7 +428,7 @@ class Verbs(ABC):
     def _edge_to_delete(
         self, edge: AnyEdge, if_version: IfVersion = OWN_VERSION, only_if: Predicate | None = None
     ) -> EdgeToDelete:
-        kind = self._edge_type(type(edge))
+        kind = self._schema.edge(type(edge))
         key = {name: getattr(edge, name) for name in self._layout.key_fields(kind)}
         return self._to_disconnect(type(edge), edge.source, edge.target, key, if_version, only_if, edge)
 
@@ -542,22 +542,20 @@ class Verbs(ABC):
             )
         return is_local
 
-    def _edge_type(self, model: type[Any]) -> EdgeType:
+    def _at_end(self, model: type[Any], side: str, x: Any) -> tuple[EdgeType, Any]:
+        """Returns a class of edges, and the id of the node at one of its ends."""
         try:
-            return self._schema.edges[model]
+            kind = self._schema.edges[model]
         except (KeyError, TypeError):
-            # Raises, and names the classes that the graph has.
-            return self._schema.edge(model)
+            kind = self._schema.edge(model)
+        end: NodeType = getattr(kind, side)
+        return kind, x if type(x) is end.bare_id_type else end.id(x)
 
     def _out(self, model: type[Any], x: Any, consistent: bool | None) -> Question:
-        kind = self._edge_type(model)
-        id = x if type(x) is kind.source.bare_id_type else kind.source.id(x)
-        return self._question(self._layout.out(kind, id), consistent)
+        return self._question(self._layout.out(*self._at_end(model, "source", x)), consistent)
 
     def _into(self, model: type[Any], x: Any, consistent: bool | None) -> Question:
-        kind = self._edge_type(model)
-        id = x if type(x) is kind.target.bare_id_type else kind.target.id(x)
-        return self._question(self._layout.into(kind, id), consistent)
+        return self._question(self._layout.into(*self._at_end(model, "target", x)), consistent)
 
     def _children(self, x: Any, model: type[Any], consistent: bool | None) -> Question:
         kind = self._schema.node(model)

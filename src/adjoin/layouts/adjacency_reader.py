@@ -341,7 +341,7 @@ class AdjacencyReader:
         id = self._target_in(keys, item, told)
         if id is None:
             raise InvalidItem(f"the item {partition!r} {sort!r} does not name its target")
-        return kind.target.id(id)
+        return id if type(id) is kind.target.bare_id_type else kind.target.id(id)
 
     def _source_in(self, keys: EdgeKeys, item: Item, told: dict[str, str]) -> Any:
         """The id of the source, from the table's keys or, with `told` completed, from other attributes."""

@@ -179,10 +179,10 @@ class BoundLayout(EdgeRanges):
         if not self.is_bookkeeping(key):
             return False
         name, rest = self._tenant_and_rest(key[self._pk]["S"])
-        if not rest or self.tenant is not None or not is_tenant(name):
+        if not name or not rest or self.tenant is not None:
             return True
         # With the tenant's prefix, the key of a tenant's node can look like that of an index copy. So check it without.
-        return self.is_bookkeeping({self._pk: {"S": rest}, self._sk: key[self._sk]})
+        return self.is_bookkeeping({self._pk: {"S": rest}, self._sk: key[self._sk]}) or not is_tenant(name)
 
     def _is_own(self, item: Item) -> bool:
         """Whether an item is a node or an edge, judged by its keys."""

@@ -29,7 +29,7 @@ from typing import TypeAlias
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import NodeType
 from adjoin.errors import FAILED_CONDITION, InvalidItem, InvalidKey, InvalidValue, TransactionCanceled
-from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Remove, Set, Value, attribute
+from adjoin.expressions import Action, Add, And, Compare, Condition, Exists, Not, Path, Remove, Set, Value, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION, REVISION
 from adjoin.layouts.own_items import COUNTED, at_birth, rank_text
@@ -62,6 +62,7 @@ PREPARED = f"{NEXT_GENERATION}:"
 """The prefix of attributes that hold sums and reached sets in the next generation."""
 
 
+_PRESENT, _NEXT = attribute(GENERATION), attribute(NEXT_GENERATION)
 _TYPES = (
     (GENERATION, "S"),
     (NEXT_GENERATION, "S"),
@@ -124,10 +125,9 @@ class Near:
         If a recount began or ended meanwhile, the transaction must count in other generations, and fails.
         """
         if self.is_new:
-            return Not(Exists(attribute(GENERATION)))
-        path = attribute(NEXT_GENERATION)
-        prepared = Not(Exists(path)) if self.next is None else Compare("=", path, Value({"S": self.next}))
-        return And((Compare("=", attribute(GENERATION), Value({"S": self.generation})), prepared))
+            return Not(Exists(_PRESENT))
+        prepared = Not(Exists(_NEXT)) if self.next is None else Compare("=", _NEXT, Value({"S": self.next}))
+        return And((Compare("=", _PRESENT, Value({"S": self.generation})), prepared))
 
     def changed(self, actions: Iterable[Action]) -> None:
         """Applies the actions of a successful transaction to the node in memory.
@@ -310,7 +310,7 @@ class NodeTransaction:
             known = {*changes, *sets, *(stale_rule.attribute for stale_rule in rules if stale_rule.name in told)}
             yield from (Remove(attribute(rule.attribute)) for rule in rules if rule.attribute not in known)
         for name, change in changes.items():
-            path, before = attribute(name), (replaced.get(name) or item.get(name, {})).get("N", "0")
+            path, before = Path((name,)), (replaced.get(name) or item.get(name, {})).get("N", "0")
             if self.near.is_new:
                 yield Set(path, Value({"N": canonical_number(change)}))
             elif name in replaced or name in exact:
@@ -328,7 +328,7 @@ class NodeTransaction:
         if left:
             yield Add(attribute(LEFT), {"N": "1"})
         if self.near.is_new:
-            yield Set(attribute(GENERATION), Value({"S": self.near.generation}))
+            yield Set(_PRESENT, Value({"S": self.near.generation}))
             if (named := at_birth(layout.rules, self.near.kind)) is not None:
                 yield Set(attribute(COUNTED), Value(named))
         if (changes or sets or moved or left or self.near.is_new) and revises(layout, self.near.kind):

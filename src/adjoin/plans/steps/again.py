@@ -136,7 +136,7 @@ def same(item: Mapping[str, Any] | None, name: str) -> Condition:
 
     Of a reached set, which may be large, the version is compared: it is new whenever the set is written.
     """
-    path = attribute(name)
+    path = Path((name,))
     if item is None or name not in item:
         return Not(Exists(path))
     value = item[name]
