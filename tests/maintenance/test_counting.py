@@ -17,7 +17,7 @@ from adjoin.plans.counting.ledger import Ledger, ledger_write, ref_beside
 from adjoin.plans.counting.node_transaction import Near, NodeTransaction, merged
 from adjoin.plans.counting.references import EdgeRef, ref_to
 from adjoin.plans.maintenance.blaming import blame
-from adjoin.plans.steps.joining import parts_of
+from adjoin.plans.steps.batches import parts_of
 from adjoin.requests import Check, Put, Request, TransactWrite
 from adjoin.rules import RuleGroup
 from adjoin.stores.sqlite import SQLiteStore

@@ -28,8 +28,8 @@ from adjoin.expressions import Action, Add, Compare, Exists, Not, Or, Remove, Se
 from adjoin.layouts.interface import DELETING
 from adjoin.plans.deletion import UNMARKED, Neighbourhood, _transactions
 from adjoin.plans.managed_fields import refuse_changed
+from adjoin.plans.steps.batches import acted
 from adjoin.plans.steps.conditions import initial
-from adjoin.plans.steps.joining import acted
 from adjoin.plans.steps.predicates import holds
 from adjoin.plans.transaction import Buffer
 from adjoin.plans.update import identified, misfits

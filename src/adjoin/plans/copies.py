@@ -13,8 +13,7 @@ from adjoin.entity_types import AnyEdge, EdgeType, NodeType
 from adjoin.expressions import Condition, all_of
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.steps.again import as_read
-from adjoin.plans.steps.batches import Place, get_all, place_of
-from adjoin.plans.steps.joining import stored_in
+from adjoin.plans.steps.batches import Place, get_all, place_of, stored_in
 from adjoin.requests import BatchWrite, Check, Get, Plan, Put, Request, TransactWrite, Update
 from adjoin.rules import CopyRule
 from adjoin.values import Item

@@ -35,8 +35,7 @@ from adjoin.plans.deletion import (
 )
 from adjoin.plans.in_transaction import Written, companions, counted_in_transaction, marker
 from adjoin.plans.steps.again import Pace, claimable
-from adjoin.plans.steps.batches import Place, get_all, place_of
-from adjoin.plans.steps.joining import AnyRequest, joined, write_place
+from adjoin.plans.steps.batches import AnyRequest, Place, get_all, joined, place_of, write_place
 from adjoin.plans.steps.samples import sample_items
 from adjoin.requests import Check, Delete, Get, Plan, TransactWrite
 from adjoin.units import MAX_TRANSACTION, MAX_TRANSACTION_SIZE

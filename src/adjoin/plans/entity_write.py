@@ -45,8 +45,7 @@ from adjoin.plans.managed_fields import (
     written_items,
 )
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, claimable, new_revision, unchanged, until_written
-from adjoin.plans.steps.batches import Place, get_all, place_of
-from adjoin.plans.steps.joining import joined, joined_checks, write_key
+from adjoin.plans.steps.batches import Place, get_all, joined, joined_checks, place_of, write_key
 from adjoin.plans.steps.samples import sample_items, stored_entity
 from adjoin.plans.versions import Lock, as_seen, seen_in, stale
 from adjoin.requests import Check, Delete, Get, ItemResponse, Plan, Put, TransactWrite, Update

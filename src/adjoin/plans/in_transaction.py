@@ -41,8 +41,7 @@ from adjoin.plans.steps.again import (
     same,
     until_written,
 )
-from adjoin.plans.steps.batches import Pages, Place, get_all, place_of
-from adjoin.plans.steps.joining import AnyRequest, joined, write_place
+from adjoin.plans.steps.batches import AnyRequest, Pages, Place, get_all, joined, place_of, write_place
 from adjoin.requests import Check, Delete, Get, Plan, Put, TransactWrite, Update
 from adjoin.rules import RuleGroup
 from adjoin.units import MAX_TRANSACTION

@@ -54,9 +54,8 @@ from adjoin.plans.managed_fields import (
     written_items,
 )
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Done, Failure, disconnected_satellites, until_written
-from adjoin.plans.steps.batches import Place, place_of
+from adjoin.plans.steps.batches import Place, joined, parts_of, place_of, write_place
 from adjoin.plans.steps.conditions import write_condition
-from adjoin.plans.steps.joining import joined, parts_of, write_place
 from adjoin.plans.steps.purposes import Purpose
 from adjoin.plans.transaction_edges import add_companions
 from adjoin.plans.update import (

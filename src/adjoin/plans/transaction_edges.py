@@ -26,8 +26,18 @@ from adjoin.plans.in_transaction import (
     unmarked,
     waiting_at,
 )
-from adjoin.plans.steps.batches import Place, get_all, place_of
-from adjoin.plans.steps.joining import AnyRequest, acted, joined, parts_of, stored_in, write_key, write_place
+from adjoin.plans.steps.batches import (
+    AnyRequest,
+    Place,
+    acted,
+    get_all,
+    joined,
+    parts_of,
+    place_of,
+    stored_in,
+    write_key,
+    write_place,
+)
 from adjoin.plans.steps.purposes import Purpose
 from adjoin.requests import Check, Delete, Get, Plan, Put, Update
 from adjoin.units import MAX_TRANSACTION

@@ -69,9 +69,19 @@ from adjoin.plans.steps.again import (
     same,
     until_written,
 )
-from adjoin.plans.steps.batches import BATCHES_A_ROUND, Place, chunks, place_of, write_all
+from adjoin.plans.steps.batches import (
+    BATCHES_A_ROUND,
+    AnyRequest,
+    Place,
+    chunks,
+    joined_checks,
+    parts_of,
+    place_of,
+    write_all,
+    write_key,
+    write_place,
+)
 from adjoin.plans.steps.conditions import end_conditions, write_condition
-from adjoin.plans.steps.joining import AnyRequest, joined_checks, parts_of, write_key, write_place
 from adjoin.plans.versions import Lock, as_seen, lock_for, remember, seen_in, stale
 from adjoin.requests import Check, Delete, Plan, Put, TransactWrite, Update
 from adjoin.units import MAX_BATCH_WRITE, MAX_TRANSACTION, MAX_TRANSACTION_SIZE

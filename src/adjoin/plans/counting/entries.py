@@ -25,7 +25,7 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
 from adjoin.layouts.own_items import is_of
 from adjoin.plans.steps.again import same
-from adjoin.plans.steps.joining import acted
+from adjoin.plans.steps.batches import acted
 from adjoin.reached_sets import shown
 from adjoin.requests import Delete, Put, Update
 from adjoin.rules import Rule

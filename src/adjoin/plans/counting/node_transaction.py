@@ -39,8 +39,7 @@ from adjoin.plans.counting.entries import with_entries
 from adjoin.plans.counting.ledger import LEFT, LedgerWrite, new_token
 from adjoin.plans.counting.reached import Sets, united, unstorable
 from adjoin.plans.steps.again import new_revision, same
-from adjoin.plans.steps.batches import Place, place_of
-from adjoin.plans.steps.joining import acted, joined_check, write_place
+from adjoin.plans.steps.batches import Place, acted, joined_check, place_of, write_place
 from adjoin.reached_sets import ALL_SETS
 from adjoin.requests import Check, Delete, Put, TransactWrite, Update
 from adjoin.rules import Rule

@@ -29,8 +29,7 @@ from adjoin.plans.counting.references import edges_in, key_of_node, queries_from
 from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside
 from adjoin.plans.shards import fresh_numbers
 from adjoin.plans.steps.again import Pace, new_revision, same, unchanged
-from adjoin.plans.steps.batches import Pages, Place, chunks, get_all, place_of
-from adjoin.plans.steps.joining import acted, joined_checks
+from adjoin.plans.steps.batches import Pages, Place, acted, chunks, get_all, joined_checks, place_of
 from adjoin.requests import Check, Delete, Get, PageResponse, Plan, Put, Query, TransactWrite, Update
 from adjoin.units import MAX_TRANSACTION
 from adjoin.values import AttributeValue, Item
