@@ -65,11 +65,11 @@ class Hop:
     only: NodeType | None = None
     """The class of the near nodes, if nodes of several classes are at that end of the edges."""
 
-    @property
+    @cached_property
     def near(self) -> NodeType:
         return self.only or (self.edge.source if self.direction == "out" else self.edge.target)
 
-    @property
+    @cached_property
     def far(self) -> NodeType:
         return self.edge.target if self.direction == "out" else self.edge.source
 
@@ -77,7 +77,7 @@ class Hop:
         """Returns the class of the edges for "edge", and the class of the far nodes for everything else."""
         return self.edge if place == "edge" else self.far
 
-    @property
+    @cached_property
     def is_child(self) -> bool:
         """Whether the step leads to children, so that the edge and its far node are one item."""
         return self.edge is self.far
@@ -207,7 +207,7 @@ class RuleGroup:
         near = f".{self.hop.only.label}" if self.hop.only else ""
         return f"{self.hop.edge.label}.{self.hop.direction}{near}" + (".far" if self.reads_far else "")
 
-    @property
+    @cached_property
     def edge(self) -> CountedType:
         return self.hop.edge
 
@@ -390,9 +390,16 @@ class Rules:
         self.copies, self.summaries = tuple(copies), tuple(summaries)
         self.declared: tuple[Rule, ...] = _linked(_placed(tuple(rules)))
         """The rules of all declared aggregates."""
-        self.rules = self.declared
+        self.rules: tuple[Rule, ...]
         """The rules that are maintained now: the stored values are theirs, or will be when a rebuild ends."""
-        self.groups: tuple[RuleGroup, ...] = tuple(_groups(self.declared, self.declared))
+        self.groups: tuple[RuleGroup, ...]
+        self.arriving: frozenset[type[Any]]
+        """The classes of edges that need arrivals.
+
+        They do if a rule that reads the far node, or a copied field, has to find them from their targets. A symmetric
+        edge has an item of its own at its target, and needs none.
+        """
+        self._maintain(self.declared)
         by_name = {rule.name: rule for rule in self.declared}
         self.means: tuple[Mean, ...] = tuple(
             Mean(rule, by_name[f"{rule.name}{COUNTING}"]) for rule in self.declared if rule.is_mean
@@ -420,18 +427,22 @@ class Rules:
     def of_a_tenant(self) -> Self:
         """Returns the same declarations for another tenant, whose stored values may belong to other ones."""
         rules = copy(self)
-        rules.stand(Standing())
+        if self.standing != Standing():
+            rules.stand(Standing())
         rules.conditions, rules.is_told = {}, False
         return rules
 
     def stand(self, standing: Standing) -> None:
-        """Records to which declarations the stored values belong."""
-        self.is_told = True
-        if standing == self.standing:
-            return
-        rules = tuple(rule for rule in self.declared if rule.name not in standing.due)
-        self.groups = tuple(_groups(rules, self.declared))
-        self.rules, self.standing = rules, standing
+        """Records that the stored values belong to other declarations than before."""
+        self._maintain(tuple(rule for rule in self.declared if rule.name not in standing.due))
+        self.standing = standing
+
+    def _maintain(self, rules: tuple[Rule, ...]) -> None:
+        groups = tuple(_groups(rules, self.declared))
+        counted = [each.edge for each in groups if each.reads_far and each.hop.direction != "out"]
+        found = (*counted, *(each.edge for each in self.copies if each.end == "target"))
+        self.arriving = frozenset(kind.model for kind in found if not kind.symmetric)
+        self.rules, self.groups = rules, groups
 
     @cached_property
     def mark(self) -> str:
@@ -461,16 +472,6 @@ class Rules:
     def keeps(self, kind: EntityType) -> bool:
         """Whether items of the class hold managed fields, or hidden attributes for other rules."""
         return bool(self._maintained[kind.model]) or kind.whole.model in self._nodes
-
-    def leaves_arrivals(self, kind: CountedType) -> bool:
-        """Whether edges of a class need arrivals.
-
-        They do if a rule that reads the far node, or a copied field, has to find them from their targets. A symmetric
-        edge has an item of its own at its target, and needs none.
-        """
-        counts = any(each.edge is kind and each.reads_far and each.hop.direction != "out" for each in self.groups)
-        copies = any(each.edge is kind and each.end == "target" for each in self.copies)
-        return (counts or copies) and not kind.symmetric
 
     def _maintained_fields(self, kind: EntityType) -> tuple[str, ...]:
         own = [rule.field for rule in self.declared if rule.node is kind.whole and rule.field is not None]

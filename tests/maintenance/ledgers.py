@@ -92,7 +92,7 @@ def unmarked(layout: BoundLayout, items: Iterable[Item]) -> list[EdgeRef]:
     for state in filter(waits, _states(layout, there)):
         ref, group = state.ref, state.ref.group
         is_found = group.hop.direction == "out" or (state.ledger is not None and not group.reads_far)
-        if group.reads_far and layout.rules.leaves_arrivals(group.edge):
+        if group.reads_far and group.edge.model in layout.rules.arriving:
             arrival = Arrival(group.edge, ref.key, ref.far, ref.near)
             is_found |= place_of(arrival.place(layout)) in there
         if not is_found or place_of(layout.ledgers.marker_key(ref.near)) not in there:

@@ -166,7 +166,7 @@ class LedgerRows:
 
     def _has_arrivals(self, group: RuleGroup) -> bool:
         """Whether arrivals of edges are recorded beside the nodes for which a rule group counts."""
-        return group.hop.direction == "into" and self._layout.rules.leaves_arrivals(group.edge)
+        return group.hop.direction == "into" and group.edge.model in self._layout.rules.arriving
 
     def _arrivals_start(self, group: RuleGroup) -> str:
         text: str = self._layout.ledgers.arrivals(group.edge.label, "")[1].operands[0]["S"]

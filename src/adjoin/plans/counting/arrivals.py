@@ -130,7 +130,7 @@ def arriving_at(layout: BoundLayout, kind: CountedType, node_key: str) -> list[Q
     if any(group.edge is kind and group.is_at_target for group in layout.rules.groups):
         starts = layout.key_templates(kind).sort.lead, SHORT
         stretches += (layout.ledgers.edge_ledgers(node_key, start) for start in starts)
-    if layout.rules.leaves_arrivals(kind):
+    if kind.model in layout.rules.arriving:
         stretches.append(layout.ledgers.arrivals(kind.label, node_key))
     taken_down = [Query(layout.table, *stretch, limit=PAGE, consistent=True) for stretch in stretches]
     return [*taken_down, *queries_into(layout, kind, node_key)]

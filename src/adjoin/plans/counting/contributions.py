@@ -52,13 +52,14 @@ class Ends:
     def __init__(self, layout: BoundLayout, hop: Hop, edge: Item, far: Item | None) -> None:
         self._layout, self._hop = layout, hop
         self._items: dict[str, Item | None] = {"edge": edge, "far": far}
+        self._kinds: dict[str, EntityType] = {"edge": hop.edge, "far": hop.far}
         self._entities: dict[str, Entity | None] = {}
 
     def entity(self, at: str) -> Entity | None:
         """The edge or the far node as an instance; `at` is "edge" or "far"."""
         if at not in self._entities:
-            item, kind = self._items[at], self._hop.kind_at(at)
-            self._entities[at] = None if item is None else self._layout.decode(kind, item)
+            item = self._items[at]
+            self._entities[at] = None if item is None else self._layout.decode(self._kinds[at], item)
         return self._entities[at]
 
     def value(self, term: Term) -> AttributeValue | None:
@@ -72,8 +73,8 @@ class Ends:
             found = (self._items[term.at] or {}).get(term.attribute or "")
         else:
             entity = self.entity(term.at)
-            kind = self._hop.kind_at(term.at)
-            found = None if entity is None else self._layout.encode_field(kind, term.field, entity.__dict__[term.field])
+            kind, name = self._kinds[term.at], term.field
+            found = None if entity is None else self._layout.encode_field(kind, name, entity.__dict__[name])
         return None if found == _NULL else found
 
     def far_key(self) -> str:

@@ -123,7 +123,7 @@ def _affecting(layout: BoundLayout, kind: CountedType) -> _Affecting:
         # What shares an index key with a copied field may have kept the key from being written.
         fields = [*(copy.field for copy in copies_on(layout, kind)), *key_companions(layout, kind)]
     names = tuple(kind.attributes[field] for field in fields)
-    return _Affecting(tuple(groups), layout.rules.leaves_arrivals(kind), names)
+    return _Affecting(tuple(groups), kind.model in layout.rules.arriving, names)
 
 
 @dataclass(slots=True)

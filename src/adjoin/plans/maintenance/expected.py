@@ -129,7 +129,7 @@ def _expected(layout: BoundLayout, kind: CountedType, groups: Sequence[RuleGroup
         sum(1 + (group.reads_far and not group.hop.is_child) for group in groups if group.is_checked),
         ranks,
         len({group.hop.direction for group in groups}),
-        int(layout.rules.leaves_arrivals(kind)),
+        int(kind.model in layout.rules.arriving),
         tuple({edge.label: edge for edge in above}.values()),
         sum(len(_indexes(layout, rule)) for rule in rules),
         sum(rule.field in rule.node.indexed[1:] for rule in rules),

@@ -73,7 +73,7 @@ def reconcile_found(layout: BoundLayout, refs: Sequence[EdgeRef], tally: Tally) 
         arriving = {
             place_of(ref.key): Arrival(ref.group.edge, ref.key, ref.far, ref.near)
             for ref in some
-            if layout.rules.leaves_arrivals(ref.group.edge)
+            if ref.group.edge.model in layout.rules.arriving
         }
         yield from take_down(layout, arriving.values())
         yield from _reconcile_and_strike_out(layout, some, arriving, tally)
@@ -104,7 +104,7 @@ def reconcile_again(
     refs = []
     arriving: dict[Place, Arrival] = {}
     for keys, source, target in edges:
-        if layout.rules.leaves_arrivals(kind):
+        if kind.model in layout.rules.arriving:
             arriving[place_of(keys[0])] = Arrival(kind, keys[0], source, target)
         for group in counted_by(layout, kind):
             for key, (start, end) in zip(keys, ((source, target), (target, source)), strict=False):

@@ -241,7 +241,7 @@ def read_standing(layout: BoundLayout) -> Plan[Record | None]:
     except TableNotFound:
         return None
     record = None if response.item is None else _record(response.item)
-    layout.rules.stand(standing_in(layout.rules, record))
+    _stand(layout.rules, record)
     return record
 
 
@@ -272,6 +272,14 @@ def standing_in(rules: Rules, record: Record | None) -> Standing:
         frozenset(name for name, each in own.items() if each.is_listed),
         rules.mark in record.former,
     )
+
+
+def _stand(rules: Rules, record: Record | None) -> None:
+    """Sets the standing of the rules of a graph as a record says, if it is another one."""
+    standing = standing_in(rules, record)
+    if standing != rules.standing:
+        rules.stand(standing)
+    rules.is_told = True
 
 
 def _record(item: Item) -> Record:
@@ -439,7 +447,7 @@ def _changed(
         response: ItemResponse
         (response,) = yield (Get(layout.table, key_of(layout, RECORD), consistent=True),)
         record = None if response.item is None else _record(response.item)
-        layout.rules.stand(standing_in(layout.rules, record))
+        _stand(layout.rules, record)
         if record is not None:
             after: Record | None = change(record)
         else:
@@ -448,7 +456,7 @@ def _changed(
             return trying.Done(after)
 
         def changed(_: object) -> Record | None:
-            layout.rules.stand(standing_in(layout.rules, after))
+            _stand(layout.rules, after)
             return after
 
         put = Put(layout.table, key_of(layout, RECORD) | _item(after), trying.same(response.item, REVISION))
