@@ -164,6 +164,8 @@ def facts(layout: BoundLayout, kind: EntityType) -> Iterator[str]:
     if entries:
         parts = {name: ", ".join(sorted(layout.entry_parts(kind, [name]))) for name in entries}
         yield "entries " + "; ".join(f"{name} of {made}" if made else name for name, made in parts.items())
+    if keys.others:
+        yield f"keys that are read {' '.join(keys.others)}"
     if plain := sorted(layout.plain_index_keys(kind)):
         yield f"fields that are keys {', '.join(plain)}"
     always = layout.some_attributes(kind, [])

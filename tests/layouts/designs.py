@@ -311,7 +311,7 @@ ENDS_IN_ATTRIBUTES = Design(
         reverse=None,
         keys={
             Device: Keys("dev#{id}", "dev"),
-            Owner: Keys("own#{id}", "own"),
+            Owner: Keys("own#{id}", "own", attributes={"shown": "owner {id}"}),
             Alarm: Keys(
                 sort="al#{at}", attributes={"owner": "{target.id}"}, indexes={"By": ("{target.id}", "{grade}")}
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any
 
 import pytest
@@ -27,6 +28,7 @@ from adjoin import (
     field,
 )
 from adjoin.aggregates import Copy, Count
+from adjoin.layouts.bound import BoundLayout
 from adjoin.requests import Put
 from adjoin.schema import Schema
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
@@ -59,7 +61,12 @@ class Ranked(Edge[Person, Person], order="rank"):
 
 
 MODELS: list[Any] = [Person, PersonX, Knows, KnowsWell, Likes, Ranked]
-LAYOUT = AdjacencyList().bind(Schema(MODELS))
+
+
+@cache
+def bound() -> BoundLayout:
+    return AdjacencyList().bind(Schema(MODELS))
+
 
 ids = st.text(min_size=1, max_size=10) | st.text("#%|ab \n\0é€\U0001f600PERSONKW_", min_size=1, max_size=10)
 entities: st.SearchStrategy[Any] = st.one_of(
@@ -83,23 +90,23 @@ def identity(entity: Any) -> tuple[Any, ...]:
 
 @given(entities, entities)
 def test_distinct_nodes_and_edges_have_distinct_keys(one: Any, other: Any) -> None:
-    (item,), (other_item,) = LAYOUT.items(one), LAYOUT.items(other)
+    (item,), (other_item,) = bound().items(one), bound().items(other)
     assert (key(item) == key(other_item)) == (identity(one) == identity(other))
 
 
 @given(entities)
 def test_keys_parse_back(entity: Any) -> None:
-    (item,) = LAYOUT.items(entity)
-    assert LAYOUT.read(item) == entity
+    (item,) = bound().items(entity)
+    assert bound().read(item) == entity
 
 
 @given(entities, ids)
 def test_an_item_lands_in_its_own_node_s_partition_only(entity: Any, other: str) -> None:
-    (item,) = LAYOUT.items(entity)
+    (item,) = bound().items(entity)
     owner_kind = Person if isinstance(entity, Edge) else type(entity)
     owner = entity.source if isinstance(entity, Edge) else entity.id
     for model in (Person, PersonX):
-        text = LAYOUT.node_text(LAYOUT.schema.nodes[model], other)
+        text = bound().node_text(bound().schema.nodes[model], other)
         assert (item["PK"]["S"] == text) == (model is owner_kind and other == owner)
 
 
@@ -239,7 +246,7 @@ def test_an_edge_to_itself_cannot_take_the_key_of_its_node() -> None:
 
 
 def test_settings_of_the_table() -> None:
-    assert LAYOUT.definition.stream
+    assert bound().definition.stream
     layout = AdjacencyList(
         stream=False,
         throughput=Throughput(5, 6),
@@ -289,7 +296,7 @@ def test_a_protected_table_stays() -> None:
     ],
 )
 def test_whose_an_item_is(item: dict[str, str], tenant: str | None) -> None:
-    assert LAYOUT.tenant_in({name: {"S": text} for name, text in item.items()}) == tenant
+    assert bound().tenant_in({name: {"S": text} for name, text in item.items()}) == tenant
 
 
 def test_an_item_is_of_a_tenant_if_all_its_keys_are() -> None:
@@ -307,14 +314,14 @@ def test_an_item_is_of_a_tenant_if_all_its_keys_are() -> None:
 
 def test_records_of_tenants_are_records_to_everybody() -> None:
     for tenant in (None, "acme"):
-        layout = LAYOUT if tenant is None else LAYOUT.for_tenant(tenant)
+        layout = bound() if tenant is None else bound().for_tenant(tenant)
         record = layout.ledgers.record_key("MAINTAIN", "position")
         assert layout.is_bookkeeping(record)
-        assert LAYOUT.is_bookkeeping(record)
-        assert LAYOUT.for_tenant("beta").is_bookkeeping(record)
+        assert bound().is_bookkeeping(record)
+        assert bound().for_tenant("beta").is_bookkeeping(record)
         (item,) = layout.items(Person(id="a"))
         assert not layout.is_bookkeeping(item)
-        assert not LAYOUT.is_bookkeeping(item)
+        assert not bound().is_bookkeeping(item)
 
 
 class Fan(Node):

@@ -9,7 +9,7 @@ import pytest
 from adjoin.fields import Comparison
 from adjoin.values import Item
 from tests.layouts.described import described, said
-from tests.layouts.designs import DESIGNS, SHOP, Animal, Cat, Club, Device, Order, Person, Product
+from tests.layouts.designs import DESIGNS, SHOP, Animal, Cat, Club, Device, Order, Person, Product, Talk
 
 EXPECTED = {
     title: text.strip().splitlines()
@@ -134,10 +134,11 @@ def test_whether_an_entry_moves_to_another_shard_only(name: str, one: str, other
 
 def test_an_entry_of_an_indexed_field_moves_within_its_field() -> None:
     layout = DESIGNS["an adjacency list"].bound()
-    person, club = layout.schema.node(Person), layout.schema.node(Club)
+    person, club, talk = layout.schema.node(Person), layout.schema.node(Club), layout.schema.edge(Talk)
     for kind, one, other, is_same in (
         (person, "PERSON#name#0", "PERSON#name#a.1", True),
         (person, "PERSON#name#0", "PERSON#born#0", False),
+        (talk, "TALK#mood#0", "TALK#mood#1", True),
         (club, "PERSON#name#0", "PERSON#name#1", False),
     ):
         assert layout.is_same_entry(kind, "GSI3PK", {"S": one}, {"S": other}) is is_same, (one, other)

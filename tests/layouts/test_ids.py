@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -27,6 +28,7 @@ from adjoin import (
     Node,
     Unique,
 )
+from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.key_values import transform
 from adjoin.layouts.keys import Part, Quoting, Template
 from adjoin.requests import Put
@@ -273,7 +275,8 @@ def test_one_end_that_spells_no_id_is_enough() -> None:
 
 @given(st.text(alphabet="%#| !aB0123456789ABCDEFabcdef\x00\x1fé-+._~op", max_size=8))
 def test_a_key_is_spelled_as_its_id_is_or_is_nobodys(text: str) -> None:
-    for model, layout in BOUND:
+    layout = typed_layout()
+    for model in TYPED:
         kind = layout.schema.node(model)
         item = key(f"{kind.label}#{text}")
         found: Any = layout.read(item)
@@ -299,7 +302,11 @@ class Chosen(Node):
 
 
 TYPED: list[Any] = [Person, Numbered, Lower, Exact, Moment, Coded, Chosen]
-BOUND = [(model, Graph(":memory:", TYPED, layout)._layout) for model in TYPED for layout in (AdjacencyList(),)]
+
+
+@cache
+def typed_layout() -> BoundLayout:
+    return AdjacencyList().bind(Schema(TYPED))
 
 
 @given(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import cache
 from typing import Annotated, Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from adjoin import AdjacencyList, Edge, Indexed, InvalidKey, Keys, Node
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.managed_keys import without
-from adjoin.layouts.own_items import COUNTED, LONGEST_RANK, digest_of, keys_on, rank_text
+from adjoin.layouts.own_items import COUNTED, LONGEST_RANK, Ledgers, digest_of, keys_on, rank_text
 from adjoin.schema import Schema
 from adjoin.units import MAX_SORT_KEY_SIZE
 from adjoin.values import encode
@@ -28,8 +29,15 @@ class Placed(Edge[Customer, Invoice]):
     pass
 
 
-LAYOUT = AdjacencyList().bind(Schema([Customer, Invoice, Placed]))
-LEDGERS = LAYOUT.ledgers
+@cache
+def bound(tenant: str | None = None) -> BoundLayout:
+    return AdjacencyList().bind(Schema([Customer, Invoice, Placed]), tenant)
+
+
+def ledgers() -> Ledgers:
+    return bound().ledgers
+
+
 EDGE: dict[str, Any] = {"PK": {"S": "CUSTOMER#C1"}, "SK": {"S": "PLACED#INVOICE#I1"}}
 
 
@@ -39,12 +47,12 @@ def texts(key: Any) -> tuple[str, str]:
 
 def test_keys() -> None:
     found = [
-        LEDGERS.ledger_key(EDGE, None),
-        LEDGERS.ledger_key(EDGE, "INVOICE#I1"),
-        LEDGERS.far_ledger_key("PLACED.out.far", EDGE, "INVOICE#I1"),
-        LEDGERS.marker_key("CUSTOMER#C1"),
-        LEDGERS.arrival_key("PLACED", "INVOICE#I1", EDGE),
-        LEDGERS.record_key("MAINTAIN", "position"),
+        ledgers().ledger_key(EDGE, None),
+        ledgers().ledger_key(EDGE, "INVOICE#I1"),
+        ledgers().far_ledger_key("PLACED.out.far", EDGE, "INVOICE#I1"),
+        ledgers().marker_key("CUSTOMER#C1"),
+        ledgers().arrival_key("PLACED", "INVOICE#I1", EDGE),
+        ledgers().record_key("MAINTAIN", "position"),
     ]
     assert [texts(key) for key in found] == [
         ("CUSTOMER#C1#=", "=E#PLACED#INVOICE#I1"),
@@ -56,8 +64,9 @@ def test_keys() -> None:
     ]
 
 
-@pytest.mark.parametrize("layout", [LAYOUT, LAYOUT.for_tenant("acme")])
-def test_a_ledger_leads_back_to_its_edge(layout: BoundLayout) -> None:
+@pytest.mark.parametrize("tenant", [None, "acme"])
+def test_a_ledger_leads_back_to_its_edge(tenant: str | None) -> None:
+    layout = bound(tenant)
     (item,) = layout.items(Placed(source="C1", target="I1"))
     edge = layout.key_of(item)
     source, target = layout.ends(layout.schema.edge(Placed), item)
@@ -72,26 +81,26 @@ def test_a_ledger_leads_back_to_its_edge(layout: BoundLayout) -> None:
 def test_what_is_too_long_for_a_key_ends_with_a_digest() -> None:
     room = MAX_SORT_KEY_SIZE - len("=E#")
     for length in (room - 1, room, room + 1, 1000 * room):
-        keys = [LEDGERS.ledger_key({**EDGE, "SK": {"S": "x" * (length - 1) + end}}, None) for end in "ab"]
+        keys = [ledgers().ledger_key({**EDGE, "SK": {"S": "x" * (length - 1) + end}}, None) for end in "ab"]
         sorts = [key["SK"]["S"] for key in keys]
         assert sorts[0] != sorts[1]
         assert all(len(sort) <= MAX_SORT_KEY_SIZE for sort in sorts)
         assert all(sort.startswith("=E#~") == (length > room) for sort in sorts)
     # It is bytes that count.
-    assert LEDGERS.ledger_key({**EDGE, "SK": {"S": "é" * (room // 2 + 1)}}, None)["SK"]["S"].startswith("=E#~")
+    assert ledgers().ledger_key({**EDGE, "SK": {"S": "é" * (room // 2 + 1)}}, None)["SK"]["S"].startswith("=E#~")
 
 
 def test_ranks_of_a_life_lie_together() -> None:
-    one = LEDGERS.rank_key("CUSTOMER#C1", "life", "rule", "p5", EDGE, "token1")
-    other = LEDGERS.rank_key("CUSTOMER#C1", "life", "rule", "p5", EDGE, "token2")
+    one = ledgers().rank_key("CUSTOMER#C1", "life", "rule", "p5", EDGE, "token1")
+    other = ledgers().rank_key("CUSTOMER#C1", "life", "rule", "p5", EDGE, "token2")
     assert one != other
     for key in (one, other):
-        (name, partition), sort = LEDGERS.ranks("CUSTOMER#C1", "life", "rule")
+        (name, partition), sort = ledgers().ranks("CUSTOMER#C1", "life", "rule")
         assert key[name] == partition
         assert key["SK"]["S"].startswith(sort.operands[0]["S"])
-        assert LEDGERS.generation_of_rank(key) == "life"
-        assert key["SK"]["S"].startswith(LEDGERS.all_ranks("CUSTOMER#C1")[1].operands[0]["S"])
-    assert not one["SK"]["S"].startswith(LEDGERS.ranks("CUSTOMER#C1", "life", "rul")[1].operands[0]["S"])
+        assert ledgers().generation_of_rank(key) == "life"
+        assert key["SK"]["S"].startswith(ledgers().all_ranks("CUSTOMER#C1")[1].operands[0]["S"])
+    assert not one["SK"]["S"].startswith(ledgers().ranks("CUSTOMER#C1", "life", "rul")[1].operands[0]["S"])
 
 
 @pytest.mark.parametrize("values", [[-5, 0, Decimal("0.5"), 3, 20, 100], ["", "a", "a b", "aa", "b"], [False, True]])
@@ -143,12 +152,12 @@ def test_a_copy_is_told_apart_also_where_any_text_is_an_id(keys: Keys) -> None:
 
 
 def test_a_rank_of_an_earlier_version_has_its_number_in_its_key() -> None:
-    keys = [LEDGERS.untold_rank_key("CUSTOMER#C1", "now", "rule", "5", EDGE, number) for number in (0, 1)]
+    keys = [ledgers().untold_rank_key("CUSTOMER#C1", "now", "rule", "5", EDGE, number) for number in (0, 1)]
     assert [texts(key)[0] for key in keys] == ["CUSTOMER#C1#="] * 2
     ends = [texts(key)[1].removeprefix("=R#now#rule#5#") for key in keys]
     assert [len(end) for end in ends] == [20, 20]
     assert len({*ends}) == 2
-    assert texts(LEDGERS.rank_key("CUSTOMER#C1", "now", "rule", "5", EDGE, "token123"))[1].endswith("token123")
+    assert texts(ledgers().rank_key("CUSTOMER#C1", "now", "rule", "5", EDGE, "token123"))[1].endswith("token123")
 
 
 def test_what_another_program_wrote_for_a_declaration_is_none() -> None:

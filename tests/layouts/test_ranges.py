@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any
 
 import pytest
@@ -27,6 +28,7 @@ from adjoin import (
     UnknownField,
     field,
 )
+from adjoin.layouts.bound import BoundLayout
 from adjoin.requests import Put
 from adjoin.schema import Schema
 
@@ -49,13 +51,16 @@ class Met(Edge[Person, Person], key=("year", "month")):
 
 
 MODELS: list[Any] = [Person, Knows, Ranked, Met]
-BARE = AdjacencyList(keys={Knows: Keys(sort="{target.id}")}).bind(Schema([Person, Knows]))
-PLAIN = AdjacencyList().bind(Schema(MODELS))
+
+
+@cache
+def bare() -> BoundLayout:
+    return AdjacencyList(keys={Knows: Keys(sort="{target.id}")}).bind(Schema([Person, Knows]))
 
 
 def texts(low: str | None, high: str | None) -> tuple[str, list[str]] | None:
     """What is asked between two values where the sort key is the target and nothing before it."""
-    asked = BARE.out(BARE.schema.edge(Knows), "a").between(low, high)
+    asked = bare().out(bare().schema.edge(Knows), "a").between(low, high)
     return None if asked is None else (asked.operator, [operand["S"] for operand in asked.operands])
 
 

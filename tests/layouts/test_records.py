@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from functools import cache
 from typing import Annotated, Any
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import AliasChoices, Field, field_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from adjoin import AdjacencyList, Edge, Expires, InvalidItem, InvalidValue, Node
 from adjoin.layouts.adjacency_reader import AdjacencyReader
@@ -38,7 +39,9 @@ class Tie(Edge[Plain, Plain]):
     weight: int = 0
 
 
-LAYOUT = AdjacencyList().bind(Schema([Plain, Tie]))
+@cache
+def plain_layout() -> BoundLayout:
+    return AdjacencyList().bind(Schema([Plain, Tie]))
 
 
 def general(layout: BoundLayout, model: type[Any], item: Item) -> Any:
@@ -63,8 +66,8 @@ plain = st.builds(
 
 
 def test_plain_classes_take_the_short_cut() -> None:
-    assert LAYOUT._keys.nodes[Plain].record.wire is not None
-    assert LAYOUT._keys.edges[Tie].record.wire is not None
+    assert plain_layout()._keys.nodes[Plain].record.wire is not None
+    assert plain_layout()._keys.edges[Tie].record.wire is not None
 
 
 class Numbered(Node):
@@ -114,8 +117,8 @@ def test_the_general_way_is_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(plain)
 def test_both_ways_give_the_same(node: Plain) -> None:
-    (item,) = LAYOUT.items(node)
-    assert LAYOUT.read(item) == general(LAYOUT, Plain, item) == node
+    (item,) = plain_layout().items(node)
+    assert plain_layout().read(item) == general(plain_layout(), Plain, item) == node
 
 
 STORED: dict[str, list[Any]] = {
@@ -143,7 +146,7 @@ def outcome(read: Any) -> str:
 @given(st.fixed_dictionaries({}, optional={name: st.sampled_from(options) for name, options in STORED.items()}))
 def test_what_others_stored_is_read_or_refused_alike(attributes: Item) -> None:
     item: Item = {"PK": {"S": "PLAIN#a"}, "SK": {"S": "#META"}, **attributes}
-    assert outcome(lambda: LAYOUT.read(item)) == outcome(lambda: general(LAYOUT, Plain, item))
+    assert outcome(lambda: plain_layout().read(item)) == outcome(lambda: general(plain_layout(), Plain, item))
 
 
 class Checked(Node):
@@ -195,3 +198,40 @@ def test_the_time_of_an_expiry_is_stored_in_whole_seconds_and_needs_a_time_zone(
         record.record.encode_field("until", at)
     late = at.replace(microsecond=1, tzinfo=dt.UTC)
     assert record.record.encode_field("until", late) == {"N": "1893456001"}, "not before its time"
+
+
+class Former(Node):
+    """A class whose validator looks at what is stored, under whatever name."""
+
+    id: str
+    name: Annotated[str, Field(validation_alias=AliasChoices("name", "Name", "title"), serialization_alias="name")] = ""
+    other: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _noted(cls, values: Any) -> Any:
+        SEEN.append({*values} - {"id"})
+        return values
+
+
+SEEN: list[set[str]] = []
+
+
+@pytest.mark.parametrize(
+    ("stored", "seen"),
+    [
+        ({"name": "Ann"}, {"name"}),
+        ({"Name": "Ann"}, {"Name"}),
+        ({"title": "Ann"}, {"title"}),
+        # The first of them counts.
+        ({"title": "Bob", "name": "Ann"}, {"name"}),
+        ({"name": "Ann", "other": "x"}, {"name", "other"}),
+    ],
+)
+def test_a_validator_of_the_class_sees_the_names_that_are_stored(stored: dict[str, str], seen: set[str]) -> None:
+    layout = AdjacencyList().bind(Schema([Former]))
+    item: Item = {"PK": {"S": "FORMER#a"}, "SK": {"S": "#META"}, **{name: {"S": text} for name, text in stored.items()}}
+    SEEN.clear()
+    found: Any = layout.read(item)
+    assert (found.id, found.name) == ("a", "Ann")
+    assert [seen] == SEEN

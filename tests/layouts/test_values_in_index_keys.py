@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from enum import IntEnum, StrEnum
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from adjoin import AdjacencyList, Edge, Graph, Index, InvalidKey, InvalidModel, InvalidValue, Keys, Node, field
+from adjoin.layouts.bound import BoundLayout
 from adjoin.requests import Get, ItemResponse, Put
+from adjoin.schema import Schema
 
 
 class Order(Node):
@@ -180,3 +185,75 @@ def test_an_index_that_has_a_field_in_another_order_is_named() -> None:
         with pytest.raises(InvalidKey) as refused:
             g.find(Task, order="who")
         assert "is sorted by" not in str(refused.value)
+
+
+# --- keys of indexes that are numbers or binary ------------------------------------------------
+
+
+class Blob(Node):
+    id: str
+    number: int = 0
+    exact: Decimal = Decimal(0)
+    at: dt.datetime = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
+    code: UUID = UUID(int=1)
+    raw: bytes = b"\0"
+    text: str = ""
+    near: float = 0.5
+    flag: bool = False
+
+
+def typed(type: Any, template: str) -> BoundLayout:
+    index = Index("Typed", "TPK", "TSK", types={"TSK": type})
+    own = Keys(indexes={"Typed": ("all", template)})
+    return AdjacencyList(reverse=None, indexes=[index], keys={Blob: own}).bind(Schema([Blob]))
+
+
+@pytest.mark.parametrize(
+    ("type", "template", "key"),
+    [
+        ("N", "{number}", {"N": "0"}),
+        ("N", "{exact}", {"N": "0"}),
+        ("N", "{at}", {"N": "1767312000"}),
+        ("N", "{at:epoch}", {"N": "1767312000"}),
+        ("N", "{at:epoch_ms}", {"N": "1767312000000"}),
+        ("N", "12.5", {"N": "12.5"}),
+        ("B", "{raw}", {"B": "AA=="}),
+        ("B", "{code}", {"B": "AAAAAAAAAAAAAAAAAAAAAQ=="}),
+        ("S", "{code}", {"S": "00000000-0000-0000-0000-000000000001"}),
+        ("S", "{at}", {"S": "2026-01-02T00:00:00.000000Z"}),
+    ],
+)
+def test_values_of_typed_index_keys(type: Any, template: str, key: Any) -> None:
+    layout = typed(type, template)
+    (item,) = layout.items(Blob(id="a"))
+    assert item["TSK"] == key
+    assert layout.read(item) == Blob(id="a")
+
+
+@pytest.mark.parametrize(
+    ("type", "template", "words"),
+    [
+        ("B", "{text}", "is binary in the table ('TSK' has the type B), so it holds bytes or a UUID as it is"),
+        ("B", "{number}", "is binary in the table ('TSK' has the type B), so it holds bytes or a UUID as it is"),
+        ("N", "{raw}", "is a number in the table ('TSK' has the type N), so it holds an int, a Decimal or a datetime"),
+        ("N", "n{number}", "is not text in the table ('TSK' has the type N), so it is one placeholder without text"),
+        ("N", "{number}{exact}", "is not text in the table ('TSK' has the type N), so it is one placeholder without"),
+        ("N", "01", "so it is one placeholder without text around it, or a number such as 0, and no tenant can"),
+        ("B", "01", "so it is one placeholder without text around it, and no tenant can have a part of it; give Blob"),
+        (
+            "S",
+            "{raw}",
+            "Blob.raw is bytes, and 'TSK' is text, so '{raw}' cannot hold it; declare the attribute as binary",
+        ),
+    ],
+)
+def test_templates_that_no_key_of_the_type_can_have(type: Any, template: str, words: str) -> None:
+    with pytest.raises(InvalidModel) as refused:
+        typed(type, template)
+    assert words in str(refused.value)
+
+
+def test_one_attribute_has_one_type() -> None:
+    indexes = [Index("One", "PK1", "both", types={"both": "N"}), Index("Two", "PK2", "both", types={"both": "S"})]
+    with pytest.raises(InvalidModel, match=r"^two indexes give the key attribute 'both' different types; give it one$"):
+        AdjacencyList(indexes=indexes, keys={Blob: Keys(indexes={"One": ("x", "{number}")})}).bind(Schema([Blob]))

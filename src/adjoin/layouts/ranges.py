@@ -119,8 +119,9 @@ class Range:
     @property
     def parts(self) -> list[Range]:
         """The part of the range in each of its partitions."""
-        if self.number is None or self.at is None:
+        if self.at is None:
             return [self]
+        assert self.number is not None
         return [replace(self, partition=self.at(shard), number=None, at=None) for shard in self.number.all]
 
     def condition(self) -> SortCondition | None:
