@@ -322,7 +322,7 @@ def only_at(access: EdgeAccess, part: Part, known: Mapping[str, Any]) -> EdgeAcc
         edge = access.decode(item)
         return edge if edge is not None and getattr(edge, side) == node else None
 
-    return replace(access, decode=decode, refine=refine, told_by_keys=False)
+    return replace(access, decode=decode, refine=refine)
 
 
 def _begins_with(sort_key: str, text: str, type: KeyType = "S") -> SortCondition | None:
