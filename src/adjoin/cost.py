@@ -206,12 +206,27 @@ class Counting:
         hops cost extra: `wcu_above` for each edge that reads one of those nodes.
         """
         twice, node = write_units(0, transactional=True), write_units(node_size, transactional=True)
-        items = edges * (self.ledgers + self.checks)
+        items = edges * (self.ledgers + self.checks) + self._written_twice(edges, per_node)
         nodes = _parts(edges, per_node) + (self.nodes - 1) * edges if self.nodes else 0
         moved = nodes / self.nodes * (2 * self.entries * write_units(0) + self.copies * node) if self.nodes else 0
         again = nodes / self.nodes * self.written_again * write_units(node_size) if self.nodes else 0
         single = (edges * (self.ranks + self.arrivals) + 1) * write_units(0)
         return items * twice + nodes * node + moved + again + single
+
+    def _written_twice(self, edges: int, per_node: int) -> int:
+        """How many ledgers and nodes are written in two transactions, because one has no room for both ends.
+
+        A ledger that both ends share belongs to two nodes. Where its nodes are parted, it is written with each. This
+        happens to about half of the edges of the node at which a transaction is full, or to all edges of a node that
+        no transaction has room for.
+        """
+        if self.nodes <= self.ledgers:
+            return 0
+        per_edge = self.ledgers + self.checks + 1
+        if per_node * per_edge + 1 > _ROOM:
+            return edges * self.ledgers
+        full = per_node * edges * per_edge + edges
+        return (_parts(full, per_node * _ROOM) - 1) * min(per_node // 2, _MOST_PARTED)
 
     @property
     def wcu_above(self) -> float:
@@ -230,6 +245,12 @@ class Counting:
             f"{self.wcu():g} WCU, or {self.wcu(1000, 10) / 1000:.1f} per edge in a large batch, and {self.bytes} bytes "
             f"of ledgers{above}"
         )
+
+
+_ROOM = MAX_TRANSACTION - 3
+"""How many items of edges and nodes `maintain` puts into one transaction."""
+_MOST_PARTED = 5
+"""The greatest number of ledgers and nodes that are written twice per full transaction, as measured."""
 
 
 def _parts(whole: int, most: int) -> int:

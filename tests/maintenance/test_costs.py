@@ -371,10 +371,27 @@ def test_explain_tells_it_beforehand(g: Graph, model: Any) -> None:
     assert maintained(g) == told.wcu()
     g.put_many(some)
     # Some ledgers of both ends do not fit into one transaction with both nodes, and are written twice.
-    assert maintained(g) <= 1.1 * told.wcu(len(some), DEGREE)
+    assert maintained(g) == pytest.approx(told.wcu(len(some), DEGREE), rel=0.01)
     kept = [item for item in stored(g) if is_ledger(item)]
     assert abs(sum(map(item_size, kept)) / len(kept) - told.bytes) < 5
     assert g.explain(g.put_many, [first, some[0]]).countings == (told, told)
+
+
+def test_explain_tells_what_docs_say_of_a_large_batch(g: Graph) -> None:
+    edge = Follows(source="N0", target="F0", balance=Decimal(7))
+    (told,) = g.explain(g.put, edge).countings
+    assert "7 WCU, or 4.4 per edge in a large batch" in str(told)
+
+
+@pytest.mark.parametrize(("per_node", "around"), [(1, 0.01), (4, 0.02), (120, 0.01)])
+def test_explain_tells_it_for_nodes_of_other_degrees(g: Graph, per_node: int, around: float) -> None:
+    """Of a node with more edges than one transaction has room for, each ledger is written with either end."""
+    g.put_many(Person(id=name) for number in range(120) for name in (f"N{number}", f"F{number}"))
+    g.maintain(once=True)
+    some = [Follows(source=f"N{at // per_node}", target=f"F{at}", balance=Decimal(7)) for at in range(120)]
+    (told,) = g.explain(g.put, some[0]).countings
+    g.put_many(some)
+    assert maintained(g) == pytest.approx(told.wcu(len(some), per_node), rel=around)
 
 
 class Chief(Node):
