@@ -17,6 +17,7 @@ from adjoin import (
     Graph,
     Immutable,
     Indexed,
+    InvalidRequest,
     InvalidValue,
     Node,
     NotFound,
@@ -303,3 +304,48 @@ named: Any = field
 def test_a_field_is_no_comparison(condition: Any) -> None:
     with pytest.raises(InvalidValue, match=r"is not a comparison.* put parentheses around each side"):
         condition()
+
+
+class Stock(Node):
+    id: str
+    left: Annotated[int, Field(gt=0, le=9)] = 5
+    code: Annotated[str | None, Unique()] = None
+
+
+class Shelf(Node):
+    id: str
+    left: Annotated[int, Field(gt=0, le=9)] = 5
+
+
+@pytest.mark.parametrize("model", [Stock, Shelf])
+def test_a_broken_limit_is_named_with_its_field(everywhere: Everywhere, model: Any) -> None:
+    """Whether the class is read before it is written or not."""
+    g = everywhere([Stock, Shelf])
+    g.put(model(id="a"))
+    with pytest.raises(ConditionFailed, match=r"'a' does not change: left - 10 must be > 0, and left is 5"):
+        g.update(model, "a", left=field("left") - 10)
+    with pytest.raises(ConditionFailed, match=r"left \+ 5 must be <= 9, and left is 5"):
+        g.update(model, "a", left=field("left") + 5)
+    with pytest.raises(ConditionFailed, match="the condition does not hold"):
+        g.update(model, "a", left=field("left") + 1, only_if=field("left") == 7)
+
+
+def test_a_broken_limit_is_named_in_a_transaction() -> None:
+    with Graph(":memory:", [Stock, Shelf]) as g:
+        g.put(Shelf(id="a"))
+        words = r"update Shelf 'a': left - 10 must be > 0, and left is 5$"
+        with pytest.raises(TransactionCanceled, match=words), g.transaction() as t:
+            t.update(Shelf, "a", left=field("left") - 10)
+
+
+def test_unique_values_that_are_swapped_are_told_of() -> None:
+    with Graph(":memory:", [Stock]) as g:
+        g.put_many([Stock(id="a", code="x"), Stock(id="b", code="y")])
+        words = "\"update Stock 'a'\" and \"update Stock 'b'\" are about the same unique"
+        with pytest.raises(InvalidRequest, match=words), g.transaction() as t:
+            t.update(Stock, "a", code="y")
+            t.update(Stock, "b", code="x")
+        g.update(Stock, "a", code=None)
+        with g.transaction() as t:
+            t.update(Stock, "b", code="x")
+        g.update(Stock, "a", code="y")

@@ -288,7 +288,10 @@ class Due:
         what = lacks(self.names.get(word, word), part)
         if part[0] == "keys":
             return f"{what}; read them with the former declarations, and put them into another table"
-        return f"{what}, so this query may miss some; run g.migrate() or adjoin migrate, which writes what they lack"
+        return (
+            f"{what}, so this query may miss some; run g.migrate() or adjoin migrate, which writes what they lack, and "
+            f"again with finish=True or --finish when no older program writes any more"
+        )
 
 
 def _words(kind: EntityType) -> list[str]:

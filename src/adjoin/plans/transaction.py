@@ -55,12 +55,11 @@ from adjoin.plans.managed_fields import (
 )
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Done, Failure, disconnected_satellites, until_written
 from adjoin.plans.steps.batches import Place, joined, parts_of, place_of, write_place
-from adjoin.plans.steps.conditions import write_condition
+from adjoin.plans.steps.conditions import broken_bound, write_condition
 from adjoin.plans.steps.purposes import Purpose
 from adjoin.plans.transaction_edges import add_companions
 from adjoin.plans.update import (
     Changed,
-    Identity,
     changed_write,
     check_change,
     is_written_anew,
@@ -85,7 +84,8 @@ from adjoin.units import MAX_TRANSACTION
 from adjoin.values import AttributeValue, Item
 
 Made: TypeAlias = Callable[[Claims], Plan[EntityWrite]]
-NamedWrites: TypeAlias = dict[Place, tuple[Put | Update | Delete | Check, Purpose]]
+_Named: TypeAlias = tuple[Put | Update | Delete | Check, Purpose]
+NamedWrites: TypeAlias = dict[Place, _Named]
 """Each write by the key of its item, with its purpose."""
 Told: TypeAlias = dict[Place, tuple[AttributeValue, bool]]
 """Edges that have the mark of a delete: the mark, and whether the edge is still visible."""
@@ -239,7 +239,7 @@ class Buffer:
         else:
             unmarked = UNMARKED if identity.kind.can_be_hidden else None
             requests = update_requests(layout, identity, rest, change.if_version, change.only_if, unmarked)
-            self._writes += [(request, _updating(identity)) for request in requests]
+            self._writes += [(request, _updating(change)) for request in requests]
             unseen = _Unseen(change, partial(self._look_first, change))
             self._unseen += [(place_of(request.key), unseen) for request in requests]
 
@@ -249,11 +249,11 @@ class Buffer:
         def completed(claims: Claims) -> Plan[EntityWrite]:
             return changed_write(layout, change, claims, names)
 
-        self._later.append(_Later(identity.kind, completed, _updating(identity)))
+        self._later.append(_Later(identity.kind, completed, _updating(change)))
 
     def upsert(self, change: Changed) -> None:
         layout, identity, new = self._layout, change.identity, new_entity(self._layout, change)
-        purpose = replace(_updating(identity), call="upsert", text=f"upsert {identity.name}")
+        purpose = replace(_updating(change), call="upsert", text=f"upsert {identity.name}")
         if isinstance(new, Edge):
             kind = layout.schema.edge(type(new))
             self._edges.append((purpose, [check.key for check in end_checks(layout, kind, new)]))
@@ -380,10 +380,7 @@ class Buffer:
                 writes[key] = _handed_over(writes[key][0], write), purpose
                 continue
             if key in writes:
-                raise InvalidRequest(
-                    f"a transaction may contain each item only once, but {writes[key][1].text!r} and {purpose.text!r} "
-                    f"write the same item; make one write of them, or use two transactions"
-                )
+                raise InvalidRequest(_written_twice(writes[key], (write, purpose)))
             writes[key] = (write, purpose)
         return entity_writes
 
@@ -534,6 +531,20 @@ def _handed_over(one: Put | Update | Delete | Check, other: Put | Update | Delet
     return replace(taken, condition=Or((taken.condition, given.condition)))
 
 
+def _written_twice(one: _Named, other: _Named) -> str:
+    """Why two writes of one item cannot be in a transaction."""
+    both = f"{one[1].text!r} and {other[1].text!r}"
+    if any(isinstance(write, Put) and OWNER in write.item for write, _ in (one, other)):
+        return (
+            f"{both} are about the same unique value: one takes it, and the other takes it too or gives it up, but a "
+            f"transaction can write the claim to it only once; let one of them change to another value before"
+        )
+    return (
+        f"a transaction may contain each item only once, but {both} write the same item; make one write of them, or "
+        f"use two transactions"
+    )
+
+
 def _is_outrun(read: Mapping[Place, Item | None], reasons: Mapping[Place, CancellationReason]) -> bool:
     """Whether an item that was read for the edges of the transaction has changed since."""
     return any(
@@ -546,8 +557,10 @@ def _purpose(call: str, entity: Entity, fails_as: type[AdjoinError] = ConditionF
     return Purpose(call, type(entity), id, f"{call} {described(entity)}", fails_as)
 
 
-def _updating(identity: Identity) -> Purpose:
-    return Purpose("update", identity.kind.model, identity.id, f"update {identity.name}")
+def _updating(change: Changed) -> Purpose:
+    identity = change.identity
+    why = partial(broken_bound, identity.kind, change.fields)
+    return Purpose("update", identity.kind.model, identity.id, f"update {identity.name}", why_of=why)
 
 
 def _failed(purpose: Purpose, error: NotFound | ConditionFailed) -> TransactionCanceled:

@@ -37,7 +37,7 @@ from adjoin.plans.entity_write import (
 from adjoin.plans.in_transaction import counted_in_transaction
 from adjoin.plans.managed_fields import refuse_maintained
 from adjoin.plans.steps.again import AGAIN, Again, Attempt, Failure, decided, same, until_written
-from adjoin.plans.steps.conditions import bounds, update_actions, write_condition
+from adjoin.plans.steps.conditions import bounds, broken_bound, update_actions, write_condition
 from adjoin.plans.steps.nested import is_shallow
 from adjoin.plans.steps.samples import sample_items, stored_entity
 from adjoin.plans.versions import has_version
@@ -119,14 +119,23 @@ def update(layout: BoundLayout, change: Changed) -> Plan[Any]:
         if item is not None and identity.ends is not None and not condition_test(identity.ends)(dict(item)):
             raise NotFound(f"there is no {identity.name}; the edge with this key has other ends") from None
         if item is None or DELETING not in item:
-            raise not_held(identity.kind, identity.name, error) from None
+            raise _not_held(change, error) from None
     if not (yield from visible(layout, [dict(item)])):
         raise NotFound(f"there is no {identity.name}; put it first")
     # The edge has a mark but is visible, so the change is made without the condition that there is no mark.
     try:
         return (yield from _updated(layout, change, None))
     except (ConditionFailed, TransactionCanceled) as error:
-        raise not_held(identity.kind, identity.name, error) from None
+        raise _not_held(change, error) from None
+
+
+def _not_held(change: Changed, error: ConditionFailed | TransactionCanceled) -> Exception:
+    """The error for a failed condition, which may be a limit of a field."""
+    identity = change.identity
+    item = met(error)
+    if item is not None and (broken := broken_bound(identity.kind, change.fields, item)):
+        return ConditionFailed(f"{identity.name} does not change: {broken}", item)
+    return not_held(identity.kind, identity.name, error)
 
 
 def _updated(layout: BoundLayout, change: Changed, also: Condition | None) -> Plan[Any]:

@@ -6,7 +6,7 @@ In: what a program writes, such as `field("age") > 18` or `{"age": Change(...)}`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -455,7 +455,11 @@ def check_amount(kind: EntityType, name: str, amount: Any) -> None:
 
 def bounds(kind: EntityType, changes: Mapping[str, Any]) -> Condition | None:
     """The condition before a relative change under which the limits of the fields (such as `ge=0`) hold after it."""
-    conditions = []
+    return all_of(*(compare for compare, _ in _bounds(kind, changes)))
+
+
+def _bounds(kind: EntityType, changes: Mapping[str, Any]) -> Iterator[tuple[Compare, str]]:
+    """For each limit of a field that changes relatively: the condition before the change, and the limit in words."""
     for name, change in changes.items():
         if not isinstance(change, RelativeChange) or change.operator not in ("+", "-") or change.field != name:
             continue
@@ -464,8 +468,17 @@ def bounds(kind: EntityType, changes: Mapping[str, Any]) -> Condition | None:
         amount = amount if change.operator == "+" else amount.copy_negate()
         for operator, limit in bounds_of(kind.fields[name]):
             before = exact_sum((Decimal(encode(limit)["N"]), amount.copy_negate()))
-            conditions.append(Compare(operator, path, Value(encode(before))))
-    return all_of(*conditions)
+            words = f"{name} {change.operator} {change.operand} must be {operator} {limit}"
+            yield Compare(operator, path, Value(encode(before))), words
+
+
+def broken_bound(kind: EntityType, changes: Mapping[str, Any], item: Mapping[str, AttributeValue]) -> str:
+    """Says which limit a relative change of a stored item would break; "" if it would break none."""
+    for compare, words in _bounds(kind, changes):
+        stored = item.get(str(compare.left))
+        if stored is not None and not condition_test(compare)(item):
+            return f"{words}, and {words.partition(' ')[0]} is {stored.get('N')}"
+    return ""
 
 
 def start_of(kind: EntityType, name: str) -> Any:

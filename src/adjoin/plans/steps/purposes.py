@@ -6,6 +6,7 @@ its condition fails, and never names the keys of items.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -52,6 +53,8 @@ class Purpose:
     """What it means if the condition does not hold."""
     why: str = ""
     """The same in words; if there are none, the error says it."""
+    why_of: Callable[[Mapping[str, Any]], str] | None = None
+    """The same for what is stored; "" if it does not say."""
 
     def needing(self, text: str, model: type[Any], id: Any) -> Purpose:
         """The purpose of a check that a node exists which the call needs."""
@@ -59,7 +62,7 @@ class Purpose:
 
     def beside(self, text: str) -> Purpose:
         """The purpose of a write that adjoin adds. It fails if another program writes at the same time."""
-        return replace(self, text=f"{self.text}: {text}", fails_as=TransactionConflict)
+        return replace(self, text=f"{self.text}: {text}", fails_as=TransactionConflict, why_of=None)
 
     def told(self, reason: CancellationReason) -> CancellationReason:
         """The reason with the call and what it is about, and with the error if this write failed."""
@@ -79,6 +82,8 @@ class Purpose:
     def _why(self, reason: CancellationReason, error: type[AdjoinError]) -> str:
         if not reason.is_failed_condition:
             return reason.message or reason.code
+        if self.why_of is not None and reason.item is not None and (found := self.why_of(reason.item)):
+            return found
         return self.why or _WHY.get(error, "its condition does not hold for what is stored")
 
     def _error(self, reason: CancellationReason) -> type[AdjoinError]:
