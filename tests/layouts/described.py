@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from adjoin import Edge, InvalidKey, InvalidModel
@@ -75,7 +76,15 @@ def check_read(layout: BoundLayout, kind: EntityType, entity: Any, item: Item) -
     if isinstance(kind, NodeType):
         assert found == entity
         assert layout.node_key(kind, node_id(entity)) == key
-        assert layout.id_in(kind, layout.text_of(kind, item)) == node_id(entity)
+        text = layout.text_of(kind, item)
+        assert layout.id_in(kind, text) == node_id(entity)
+        assert layout.belongs_to(kind, text, item, kind)
+        assert not layout.belongs_to(kind, text + "x", item, kind)
+        if kind.parent is not None:
+            parent, own = layout.ends(kind, item)
+            assert (layout.id_in(kind.parent, parent), own) == (entity.parent, text)
+            assert layout.belongs_to(kind.parent, parent, item, kind)
+            assert not layout.belongs_to(kind.parent, parent + "x", item, kind)
         return
     assert isinstance(kind, EdgeType)
     assert isinstance(found, Edge)
@@ -84,6 +93,9 @@ def check_read(layout: BoundLayout, kind: EntityType, entity: Any, item: Item) -
     assert layout.edge_key(kind, found.source, found.target, found.__dict__) == key
     source, target = layout.ends(kind, item)
     assert (layout.id_in(kind.source, source), layout.id_in(kind.target, target)) == (found.source, found.target)
+    for node in layout.schema.nodes.values():
+        assert layout.belongs_to(node, source, item, kind) is kind.source.covers(node)
+        assert not layout.belongs_to(node, source + "x", item, kind)
 
 
 def places(layout: BoundLayout, entity: Any) -> Iterator[str]:
@@ -95,6 +107,8 @@ def places(layout: BoundLayout, entity: Any) -> Iterator[str]:
                 yield f"  {verb} {where(find(kind, end))}"
             except InvalidModel as error:
                 yield f"  {verb} refused: {error}"
+        with suppress(InvalidModel):
+            yield f"  from {all_of(layout.ranges_from(kind, entity.source))}"
         return
     node = layout.schema.node(type(entity))
     if node.parent is not None:
@@ -129,6 +143,12 @@ def shaped(shape: Shape) -> Iterator[str]:
             yield f"{what} of {name}: " + " ".join(f"{key}={template}" for key, template in each.written.items())
 
 
+def tells_target(layout: BoundLayout, kind: EntityType) -> bool:
+    if isinstance(kind, NodeType):
+        return kind.parent is not None and layout.tells_target(kind)
+    return isinstance(kind, EdgeType) and layout.tells_target(kind)
+
+
 def facts(layout: BoundLayout, kind: EntityType) -> Iterator[str]:
     """What plans, migrations and audits ask about a class."""
     keys = layout.key_templates(kind)
@@ -140,7 +160,7 @@ def facts(layout: BoundLayout, kind: EntityType) -> Iterator[str]:
         "told by indexes": layout.is_told_by_indexes(kind),
         "has edges": isinstance(kind, NodeType) and layout.has_edges(kind),
         "apart": isinstance(kind, EdgeType) and layout.is_apart(kind),
-        "tells its target": isinstance(kind, EdgeType) and layout.tells_target(kind),
+        "tells its target": tells_target(layout, kind),
         "shared partition": keys.is_shared,
         "own partition": keys.has_own_partition,
         "guarded": keys.is_guarded,
@@ -175,6 +195,10 @@ def facts(layout: BoundLayout, kind: EntityType) -> Iterator[str]:
     yield "; ".join(
         [f"reads {' '.join(always)}", *(f"{name}: {' '.join(each)}" for name, each in reads.items() if each)]
     )
+    fit = layout.fit(kind)
+    asked = f", only where {said(fit.labelled)}" if fit.labelled else ""
+    if fit.untold or fit.labelled:
+        yield f"updates read {', '.join(fit.untold) or 'nothing'}{asked}"
     if keys.type_words:
         yield f"words {', '.join(keys.type_words)}"
 
@@ -201,9 +225,18 @@ def said(condition: Any) -> str:
     return str(condition)
 
 
+def table(layout: BoundLayout) -> Iterator[str]:
+    """The keys of the table and of its indexes, with their types."""
+    for index in (None, *(each.name for each in layout.definition.indexes)):
+        keys = (layout.partition_attributes(index), layout.sort_attributes(index))
+        yield " | ".join(
+            [index or "table", *(" ".join(f"{key.name}:{key.type}" for key in each) for each in keys if each)]
+        )
+
+
 def described(layout: BoundLayout, entities: Iterable[Any]) -> list[str]:
-    """Everything about these entities, and once about each of their classes."""
-    lines: list[str] = []
+    """Everything about these entities, and once about the table and each of their classes."""
+    lines = [*table(layout)]
     seen = set()
     for entity in entities:
         name = type(entity).__name__

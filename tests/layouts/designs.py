@@ -358,6 +358,43 @@ FIELD_IS_TARGET = Design(
     ],
 )
 
+# --- edges whose keys can be those of nodes ----------------------------------------------------
+
+
+class Component(Node):
+    id: str
+    name: Annotated[str, Field(pattern="[a-z]*")] = ""
+
+
+class Assembly(Node):
+    id: str
+
+
+class Needs(Edge[Component, Component]):
+    pieces: int = 1
+
+
+class Uses(Edge[Assembly, Component]):
+    pass
+
+
+WITHOUT_LABELS = Design(
+    AdjacencyList(
+        node="{node}",
+        edge="{target}",
+        keys={Component: Keys(partition="c-{id}"), Assembly: Keys(partition="a-{id}")},
+    ),
+    [Component, Assembly, Needs, Uses],
+    [
+        Component(id="x"),
+        Assembly(id="x"),
+        Needs(source="x", target="y"),
+        Needs(source="x", target="x"),
+        Uses(source="x", target="x"),
+    ],
+)
+
+
 # --- fields that adjoin itself changes ---------------------------------------------------------
 
 
@@ -429,6 +466,7 @@ DESIGNS: dict[str, Design] = {
     "days in partition keys, and shards": DAYS,
     "ends that only attributes tell": ENDS_IN_ATTRIBUTES,
     "a field that is the target": FIELD_IS_TARGET,
+    "edges without labels, whose keys can be those of nodes": WITHOUT_LABELS,
     "fields that adjoin itself changes": AGGREGATES,
     "a tenant that templates name": Design(
         AdjacencyList(
