@@ -333,7 +333,13 @@ class TemplateTexts:
             case "label":
                 return [kind.label]
             case "node":
-                return self.expanded(kind, self._node_partition(kind))
+                partition = self._node_partition(kind)
+                if partition == template:
+                    raise InvalidModel(
+                        f"in the key template {template!r} of {kind.name}, {{node}} is the partition key itself; name "
+                        f"the parts of the id, such as {{{kind.parts[0]}}}"
+                    )
+                return self.expanded(kind, partition)
             case "shard":
                 return [part]
             case "parent" if kind.parent is not None:
