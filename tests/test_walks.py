@@ -144,7 +144,7 @@ def a_request(folder: Path, _: str, stack: ExitStack) -> Call:
 WALKS: dict[str, tuple[Callable[[Path, str, ExitStack], Call], int]] = {
     "A put": (a_put, 15),
     "A neighbour query on DynamoDB": (a_neighbour_query, 16),
-    "A change through maintenance": (a_change, 36),
+    "A change through maintenance": (a_change, 35),
     "A conditional PutItem through the server": (a_request, 18),
 }
 """What a walk calls, and how many files it may pass: fewer with time, never more."""

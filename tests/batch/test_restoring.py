@@ -22,8 +22,8 @@ from adjoin.batch.sources import dump_of
 from adjoin.errors import ItemTooLarge
 from adjoin.expressions import Remove, Set, Value, attribute
 from adjoin.layouts.own_items import RANK_END
+from adjoin.plans.counting.ledger import EdgeRef
 from adjoin.plans.counting.rank_items import BASE, HOME, PARTITION
-from adjoin.plans.counting.references import EdgeRef
 from adjoin.plans.maintenance.neighbours import reconcile_found
 from adjoin.plans.maintenance.report import Tally
 from adjoin.requests import Delete, Put, Query, Request, Response, Update

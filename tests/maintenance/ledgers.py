@@ -10,11 +10,20 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
 from adjoin.plans.counting.arrivals import Arrival
 from adjoin.plans.counting.edge_state import EdgeState
-from adjoin.plans.counting.ledger import LENGTH, PARTS, Ledger, ledger_in, ref_beside
+from adjoin.plans.counting.ledger import (
+    LENGTH,
+    PARTS,
+    EdgeRef,
+    Ledger,
+    counted_by,
+    ledger_in,
+    ref_beside,
+    ref_in,
+    ref_to,
+)
 from adjoin.plans.counting.ledger import edge_of as edge_beside
 from adjoin.plans.counting.node_transaction import waits
 from adjoin.plans.counting.rank_items import ranks_of
-from adjoin.plans.counting.references import EdgeRef, counted_by, ref_in, ref_to
 from adjoin.plans.steps.batches import Place, place_of
 from adjoin.values import Item
 

@@ -10,7 +10,7 @@ import pytest
 from adjoin import ConditionFailed, Copy, Count, Edge, Graph, Node
 from adjoin.expressions import Set, Value, attribute
 from adjoin.plans.counting.arrivals import Arrival, strike_out
-from adjoin.plans.counting.references import ref_to
+from adjoin.plans.counting.ledger import ref_to
 from adjoin.plans.maintenance.affected import apply_changes, edges_of
 from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.report import Tally

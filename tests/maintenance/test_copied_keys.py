@@ -91,7 +91,7 @@ def test_an_empty_value_leaves_the_index(g: Graph) -> None:
 @pytest.mark.parametrize("page", [1, 100])
 def test_one_edge_does_not_keep_the_others_of_its_node(g: Graph, page: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its own part, the key of this edge alone is too long; whether it comes first or last, in whatever page."""
-    monkeypatch.setattr("adjoin.plans.counting.references.PAGE", page)
+    monkeypatch.setattr("adjoin.plans.counting.ledger.PAGE", page)
     g.update(Sells, "S1", "T1", note="n" * 1000)
     g.put_many(Sells(source="S1", target=target) for target in ("T0", "T2"))
     g.maintain(once=True)

@@ -13,9 +13,8 @@ from adjoin.expressions import Compare, Condition, Value, attribute
 from adjoin.layouts.interface import GENERATION
 from adjoin.layouts.own_items import COUNTED
 from adjoin.plans.counting.edge_state import EdgeState
-from adjoin.plans.counting.ledger import Ledger, ledger_write, ref_beside
+from adjoin.plans.counting.ledger import EdgeRef, Ledger, ledger_write, ref_beside, ref_to
 from adjoin.plans.counting.node_transaction import Near, NodeTransaction, merged
-from adjoin.plans.counting.references import EdgeRef, ref_to
 from adjoin.plans.maintenance.blaming import blame
 from adjoin.plans.steps.batches import parts_of
 from adjoin.requests import Check, Put, Request, TransactWrite

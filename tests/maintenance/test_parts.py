@@ -33,10 +33,9 @@ from adjoin.errors import InvalidRequest
 from adjoin.expressions import Add, And, Exists, Not, Remove, Set, Value, all_of, attribute
 from adjoin.layouts.interface import GENERATION, REVISION
 from adjoin.plans.counting.edge_state import EdgeState, contributions
-from adjoin.plans.counting.ledger import Ledger, LedgerWrite
+from adjoin.plans.counting.ledger import EdgeRef, Ledger, LedgerWrite, edge_in, ref_in, ref_to, refs_in, refs_to
 from adjoin.plans.counting.node_transaction import MARKED, STALE, Near, NodeTransaction
 from adjoin.plans.counting.rank_items import first_moves
-from adjoin.plans.counting.references import EdgeRef, edge_in, ref_in, ref_to, refs_in, refs_to
 from adjoin.plans.maintenance import neighbours
 from adjoin.plans.maintenance.affected import apply_changes
 from adjoin.plans.maintenance.blaming import unstorable_sums

@@ -11,10 +11,9 @@ from adjoin.aggregates import Count, Top
 from adjoin.expressions import Remove, Set, Value, attribute
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
 from adjoin.plans.counting.edge_state import EdgeState
-from adjoin.plans.counting.ledger import LEFT, LedgerWrite
+from adjoin.plans.counting.ledger import LEFT, EdgeRef, LedgerWrite, ref_to
 from adjoin.plans.counting.node_transaction import STALE, Near, NodeTransaction
 from adjoin.plans.counting.rank_items import BASE, standing
-from adjoin.plans.counting.references import EdgeRef, ref_to
 from adjoin.plans.maintenance.ranks import refresh, remove_dead
 from adjoin.plans.maintenance.reconciling import RankAttempts
 from adjoin.plans.maintenance.report import Tally

@@ -13,10 +13,9 @@ from adjoin import Graph, InvalidRequest, MaterializedGraph
 from adjoin.aggregates import Latest, Max, Min, Sum, Top
 from adjoin.expressions import Add, Remove, attribute
 from adjoin.model import Edge, Node
-from adjoin.plans.counting.ledger import PARTS, TOKEN
+from adjoin.plans.counting.ledger import PARTS, TOKEN, EdgeRef
 from adjoin.plans.counting.node_transaction import STALE, TURN
 from adjoin.plans.counting.rank_items import BASE, HOME, PARTITION
-from adjoin.plans.counting.references import EdgeRef
 from adjoin.plans.maintenance.ranks import refresh
 from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.recounting import begin, finish

@@ -16,9 +16,8 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
 from adjoin.layouts.own_items import COUNTED
 from adjoin.plans.counting.arrivals import Arrival, strike_out, take_down
-from adjoin.plans.counting.ledger import Ledger
+from adjoin.plans.counting.ledger import EdgeRef, Ledger
 from adjoin.plans.counting.node_transaction import PREPARED, STALE, prepared_sum
-from adjoin.plans.counting.references import EdgeRef
 from adjoin.plans.maintenance.neighbours import reconcile_above, reconcile_again, reconcile_found
 from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.recounting import begin, begun_before, finish, reconcile_and_compare

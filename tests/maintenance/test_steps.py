@@ -11,7 +11,7 @@ import pytest
 from adjoin import Count, Edge, Graph, InvalidRequest, InvalidValue, Max, Node, Throttled
 from adjoin.layouts.interface import GENERATION
 from adjoin.plans.counting.edge_state import aside_key
-from adjoin.plans.counting.references import named_in, ref_to
+from adjoin.plans.counting.ledger import named_in, ref_to
 from adjoin.plans.maintenance import stream
 from adjoin.plans.maintenance.report import Tally, remove_left
 from adjoin.plans.maintenance.standing import POSITION, key_of

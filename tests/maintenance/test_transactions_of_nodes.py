@@ -24,10 +24,10 @@ from adjoin.plans.counting.ledger import (
     ledger_touched,
     ledger_write,
     ref_beside,
+    ref_to,
 )
 from adjoin.plans.counting.node_transaction import TURN, Near, NodeTransaction, arranged, first_values, is_structural
 from adjoin.plans.counting.rank_items import Rank, first_moves, moves
-from adjoin.plans.counting.references import ref_to
 from adjoin.plans.maintenance.ranks import values_of_an_edge
 from adjoin.plans.maintenance.reconciling import first_actions
 from adjoin.plans.steps.batches import place_of

@@ -24,8 +24,11 @@ from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
 from adjoin.plans.counting.contributions import BY, RANK, VALUE
 from adjoin.plans.counting.ledger import (
     APPLIED,
+    EDGE,
+    FAR,
     FORMER,
     LENGTH,
+    NEAR,
     RULES,
     SHORTENED,
     TOKEN,
@@ -34,7 +37,6 @@ from adjoin.plans.counting.ledger import (
     spent_want,
 )
 from adjoin.plans.counting.rank_items import HOME
-from adjoin.plans.counting.references import EDGE, FAR, NEAR
 from adjoin.plans.counting.stamps import GENERATION_WANT, TOKEN_LENGTH, TOKEN_WANT, stamp_want
 from adjoin.plans.maintenance.ranks import values_of_an_edge
 from adjoin.reserved import OWN

@@ -35,8 +35,7 @@ from adjoin.entity_types import CountedType, NodeType, NodeUnion
 from adjoin.errors import InvalidItem, InvalidKey
 from adjoin.layouts.own_items import RANK_END, TOKEN_LENGTH, UNTOLD_END
 from adjoin.plans.counting.arrivals import Arrival
-from adjoin.plans.counting.ledger import FORMER, TOKEN
-from adjoin.plans.counting.references import EdgeRef
+from adjoin.plans.counting.ledger import FORMER, TOKEN, EdgeRef
 from adjoin.plans.maintenance.ranks import values_of_an_edge
 from adjoin.plans.steps.batches import Place
 from adjoin.reserved import OWN

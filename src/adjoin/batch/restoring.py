@@ -31,8 +31,8 @@ from adjoin.errors import CONTENDED, NEVER, TransactionCanceled
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.counting.arrivals import strike_out
 from adjoin.plans.counting.edge_state import reason_of
+from adjoin.plans.counting.ledger import EdgeRef
 from adjoin.plans.counting.node_transaction import is_hopeless
-from adjoin.plans.counting.references import EdgeRef
 from adjoin.plans.maintenance.neighbours import reconcile_found, reconcile_near
 from adjoin.plans.maintenance.ranks import remove_dead
 from adjoin.plans.maintenance.reconciling import reconcile

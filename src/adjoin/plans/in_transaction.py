@@ -26,9 +26,8 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import STAMP
 from adjoin.plans.counting.arrivals import counting, lookups
 from adjoin.plans.counting.edge_state import AnyWrite, EdgeState
-from adjoin.plans.counting.ledger import ledger_held
+from adjoin.plans.counting.ledger import EdgeRef, counts, ledger_held
 from adjoin.plans.counting.node_transaction import MARKED, Near, NodeTransaction, merged, performed
-from adjoin.plans.counting.references import EdgeRef, counts
 from adjoin.plans.deletion import UNMARKED, visible
 from adjoin.plans.shards import fresh_numbers
 from adjoin.plans.steps.again import (

@@ -15,7 +15,7 @@ from adjoin.expressions import Not, all_of
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.copies import as_copied, copied, copies_on
 from adjoin.plans.counting.entries import whole_copies
-from adjoin.plans.counting.references import EdgeRef, key_of_node
+from adjoin.plans.counting.ledger import EdgeRef, key_of_node
 from adjoin.plans.entity_write import refuse_copies
 from adjoin.plans.in_transaction import (
     Companions,

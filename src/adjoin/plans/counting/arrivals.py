@@ -30,9 +30,19 @@ from adjoin.entity_types import CountedType, NodeType
 from adjoin.errors import ConditionFailed, InvalidItem, InvalidKey
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.own_items import SHORT
-from adjoin.plans.counting.ledger import LENGTH, edge_of
+from adjoin.plans.counting.ledger import (
+    EDGE,
+    LENGTH,
+    PAGE,
+    EdgeRef,
+    edge_in,
+    edge_of,
+    edges_in,
+    queries_from,
+    queries_into,
+    refs_to,
+)
 from adjoin.plans.counting.node_transaction import MARKED
-from adjoin.plans.counting.references import EDGE, PAGE, EdgeRef, edge_in, edges_in, queries_from, queries_into, refs_to
 from adjoin.plans.steps.again import same
 from adjoin.plans.steps.batches import chunks, get_all, write_all
 from adjoin.requests import Delete, Get, PageResponse, Plan, Put, Query, SortCondition

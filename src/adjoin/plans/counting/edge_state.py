@@ -28,9 +28,8 @@ from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, STAMP
 from adjoin.layouts.own_items import digest_of, foreign_on, keys_on
 from adjoin.plans.counting.contributions import Ends, contribution
-from adjoin.plans.counting.ledger import WAITING, Ledger, LedgerWrite, ledger_in, ledger_write
+from adjoin.plans.counting.ledger import WAITING, EdgeRef, Ledger, LedgerWrite, ledger_in, ledger_write, named_in
 from adjoin.plans.counting.rank_items import NO_MOVES, Moves, Rank, base_of, first_moves, moves, ranks_of
-from adjoin.plans.counting.references import EdgeRef, named_in
 from adjoin.plans.counting.stamps import Stamp, generation_of, new_stamp, stamp_of
 from adjoin.plans.steps.again import as_read
 from adjoin.requests import Check, Delete, Put, Update

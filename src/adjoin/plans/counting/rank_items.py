@@ -35,8 +35,7 @@ from typing import Literal, TypeAlias
 from adjoin.dataclass import dataclass
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.counting.contributions import BY, RANK, VALUE
-from adjoin.plans.counting.ledger import LEFT, Ledger, Tokens, has_part, ledger_in, new_token, revision_of
-from adjoin.plans.counting.references import EdgeRef
+from adjoin.plans.counting.ledger import LEFT, EdgeRef, Ledger, Tokens, has_part, ledger_in, new_token, revision_of
 from adjoin.rules import RuleGroup
 from adjoin.values import AttributeValue, Item
 

@@ -32,9 +32,8 @@ from adjoin.plans.copies import copies_on
 from adjoin.plans.counted_deletion import Deletion
 from adjoin.plans.counting.arrivals import Arrival, arrived, departed, strike_out, take_down
 from adjoin.plans.counting.edge_state import EdgeState, contributions
-from adjoin.plans.counting.ledger import LEFT
+from adjoin.plans.counting.ledger import LEFT, EdgeRef, counted_by, counts, dependents, key_of_node, ref_to
 from adjoin.plans.counting.node_transaction import MARKED, TURN, Near
-from adjoin.plans.counting.references import EdgeRef, counted_by, counts, dependents, key_of_node, ref_to
 from adjoin.plans.deletion import Counted
 from adjoin.plans.maintenance.copies import At, CopyRef, copy_ref, freshen, freshen_at, key_companions
 from adjoin.plans.maintenance.cycles import moved

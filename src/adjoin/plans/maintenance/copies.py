@@ -24,8 +24,8 @@ from adjoin.layouts.managed_keys import without
 from adjoin.plans.copies import as_copied, copied, copies_on
 from adjoin.plans.counting.arrivals import arriving_at, found_in
 from adjoin.plans.counting.entries import whole_copies
+from adjoin.plans.counting.ledger import edges_in, key_of_node, queries_from
 from adjoin.plans.counting.node_transaction import is_hopeless
-from adjoin.plans.counting.references import edges_in, key_of_node, queries_from
 from adjoin.plans.maintenance.report import Tally, Unapplied, set_aside
 from adjoin.plans.shards import fresh_numbers
 from adjoin.plans.steps.again import Pace, new_revision, same, unchanged

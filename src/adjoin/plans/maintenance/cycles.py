@@ -20,9 +20,8 @@ from collections.abc import Sequence
 from adjoin.expressions import Add, Condition, attribute
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, NEXT_GENERATION
-from adjoin.plans.counting.ledger import APPLIED
+from adjoin.plans.counting.ledger import APPLIED, key_of_node, ref_in
 from adjoin.plans.counting.node_transaction import NodeTransaction
-from adjoin.plans.counting.references import key_of_node, ref_in
 from adjoin.plans.steps.again import same
 from adjoin.plans.steps.batches import Pages, get_all
 from adjoin.requests import Check, Get, ItemResponse, Plan, Query, Update

@@ -13,9 +13,8 @@ from adjoin.entity_types import CountedType
 from adjoin.errors import AdjoinError
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.counting.edge_state import contributions
-from adjoin.plans.counting.ledger import Ledger, LedgerWrite, ledger_write, new_token
+from adjoin.plans.counting.ledger import Ledger, LedgerWrite, counted_by, counts, ledger_write, new_token, ref_to
 from adjoin.plans.counting.node_transaction import TOLD
-from adjoin.plans.counting.references import counted_by, counts, ref_to
 from adjoin.plans.steps.batches import Place, acted, parts_of, place_of
 from adjoin.requests import BatchWrite, Put, Request, TransactWrite, Update
 from adjoin.rules import Rule, RuleGroup

@@ -15,7 +15,7 @@ from adjoin.entity_types import EdgeType, NodeType
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.counting.arrivals import Arrival, counting, lookups, strike_out, take_down
 from adjoin.plans.counting.edge_state import EdgeState
-from adjoin.plans.counting.references import EdgeRef, counted_by, counts, refs_in
+from adjoin.plans.counting.ledger import EdgeRef, counted_by, counts, refs_in
 from adjoin.plans.maintenance.reconciling import reconcile
 from adjoin.plans.maintenance.report import Tally
 from adjoin.plans.shards import fresh_numbers

@@ -30,9 +30,9 @@ from adjoin.layouts.own_items import is_of
 from adjoin.plans.counting.contributions import BY, VALUE
 from adjoin.plans.counting.edge_state import reason_of
 from adjoin.plans.counting.entries import with_entries
+from adjoin.plans.counting.ledger import key_of_node
 from adjoin.plans.counting.node_transaction import FULL, STALE, TURN, Near, copies_of, is_hopeless, revises
 from adjoin.plans.counting.rank_items import RankStanding, ledger_key, standing
-from adjoin.plans.counting.references import key_of_node
 from adjoin.plans.maintenance.report import Tally, Unapplied, record_key
 from adjoin.plans.steps.again import same
 from adjoin.plans.steps.batches import Place, chunks, get_all, place_of, write_all

@@ -44,7 +44,7 @@ from adjoin.layouts.interface import GENERATION, REVISION, STAMP
 from adjoin.layouts.own_items import COUNTED, at_birth
 from adjoin.plans.counting.edge_state import EdgeState, reason_of
 from adjoin.plans.counting.entries import with_entries
-from adjoin.plans.counting.ledger import LEFT, ledger_touched
+from adjoin.plans.counting.ledger import LEFT, EdgeRef, key_of_node, ledger_touched
 from adjoin.plans.counting.node_transaction import (
     STALE,
     Near,
@@ -59,7 +59,6 @@ from adjoin.plans.counting.node_transaction import (
     waits,
 )
 from adjoin.plans.counting.rank_items import NO_MOVES, Rank, RankStanding, standing
-from adjoin.plans.counting.references import EdgeRef, key_of_node
 from adjoin.plans.maintenance.blaming import Blame, blame
 from adjoin.plans.maintenance.cycles import order
 from adjoin.plans.maintenance.ranks import refresh

@@ -38,10 +38,9 @@ from adjoin.plans.counting.arrivals import counting
 from adjoin.plans.counting.contributions import RANK
 from adjoin.plans.counting.edge_state import EdgeState
 from adjoin.plans.counting.entries import derived
-from adjoin.plans.counting.ledger import new_token
+from adjoin.plans.counting.ledger import key_of_node, new_token
 from adjoin.plans.counting.node_transaction import FULL, PREPARED, STALE, TURN, prepared_sum
 from adjoin.plans.counting.node_transaction import Near as Node
-from adjoin.plans.counting.references import key_of_node
 from adjoin.plans.maintenance.neighbours import reconcile_above, reconcile_near
 from adjoin.plans.maintenance.ranks import refresh, results
 from adjoin.plans.maintenance.reconciling import changing, first_actions

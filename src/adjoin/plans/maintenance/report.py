@@ -25,8 +25,7 @@ import orjson
 from adjoin.dataclass import dataclass
 from adjoin.layouts.bound import BoundLayout
 from adjoin.plans.counting.edge_state import aside_key
-from adjoin.plans.counting.ledger import LedgerWrite, ledger_held, ledger_in
-from adjoin.plans.counting.references import EdgeRef, refs_in
+from adjoin.plans.counting.ledger import EdgeRef, LedgerWrite, ledger_held, ledger_in, refs_in
 from adjoin.plans.steps.again import Attempt, Done, always_again, until_written
 from adjoin.plans.steps.batches import Pages, Place, chunks, get_all, place_of, write_all
 from adjoin.requests import Delete, Get, ItemResponse, PageResponse, Plan, Put, Query, TransactWrite
