@@ -20,7 +20,7 @@ from adjoin.requests import Delete, Put, Update
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
-from tests.maintenance.simulation import stored
+from tests.maintenance.simulation import stored, stride
 from tests.maintenance.test_recount import unbalanced
 
 
@@ -120,8 +120,12 @@ def found_by_a_job(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> list[tuple[
     return found
 
 
+@pytest.mark.simulation
 def test_a_restorer_may_stop_at_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job is done once, and what it found is restored again and again, from the same state."""
+    """The job is done once, and what it found is restored again and again, from the same state.
+
+    In every run it stops before every other request, and after the others.
+    """
     with spoilt(SQLiteStore(":memory:")) as graph:
         items = stored(graph)
         found = found_by_a_job(graph, monkeypatch)
@@ -135,7 +139,7 @@ def test_a_restorer_may_stop_at_every_request(monkeypatch: pytest.MonkeyPatch) -
 
     number, is_done = 0, False
     while not is_done:
-        for when in ("before", "after"):
+        for when in ("before", "after")[number % stride(2) :: stride(2)]:
             store = FaultyStore(SQLiteStore(":memory:"))
             with Graph(store, MODELS) as graph:
                 store.execute([Put(layout.table, item) for item in items])
@@ -163,8 +167,9 @@ def test_what_stopped_is_finished_by_the_next_run(way: str, number: int) -> None
             WAYS[way](graph)
         store.recover()
         assert WAYS[way](graph).left == 0
-        # Copies and claims are not what a rebuild is about.
-        assert graph.verify(repair=True, threads=1).left == 0
+        if way == "rebuild":
+            # Copies and claims are not what a rebuild is about.
+            assert graph.verify(repair=True, threads=1).left == 0
         assert graph.verify(threads=1).findings == ()
         assert_right(graph)
 
@@ -189,7 +194,8 @@ with Graph(store, MODELS) as graph:
 """
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.simulation
+@pytest.mark.parametrize("way", [*WAYS][:: -stride(2)])
 def test_what_was_killed_is_finished_by_the_next_run(tmp_path: Path, way: str) -> None:
     path = tmp_path / "g.db"
     spoilt(path).close()

@@ -202,14 +202,10 @@ def test_the_command_line_tells_and_exits_with_what_it_found(
     assert "aggregate  PLAIN.spent: 1\n  node=10  stored=0  computed=0.1\n" in told
     assert main(["rebuild", *arguments]) == 0
     assert "PLAIN.group: 3 nodes differ, 3 written" in capsys.readouterr().out
-    assert main(["verify", *arguments]) == 0
     broken(graph)
+    # Some of what is broken is what a repair of something else leaves.
     assert main(["verify", *arguments, "--repair"]) == 1
-    assert main(["verify", *arguments, "--repair", "dangling"]) in (1, 3)
-    assert main(["verify", *arguments, "--repair", "dangling", "--repair"]) in (0, 3)
-    assert main(["verify", *arguments]) == 0
-    graph._store.execute([Delete("adjoin", key("#=PERSON#email#e2", "="))])
-    assert main(["verify", *arguments, "--repair"]) == 3
+    assert main(["verify", *arguments, "--repair", "dangling", "--repair"]) == 3
     assert main(["export", file, str(tmp_path / "out"), "--quiet"]) == 0
     assert main(["verify", *arguments, "--from", str(tmp_path / "out")]) == 0
     assert main(["verify", *arguments, "--from", str(tmp_path / "nowhere")]) == 2
