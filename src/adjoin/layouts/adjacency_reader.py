@@ -58,9 +58,7 @@ class AdjacencyReader:
         self.readers: dict[type[Any], ItemReader] = {
             **{model: self._reader_of_family(node.kind, own) for model, node in keys.nodes.items()},
             **{
-                model: self._noting_shards(
-                    edge, _remembering(self._unless_node(edge, self._short_edge_reader(edge)), edge.kind, rules)
-                )
+                model: self._noting_shards(edge, _remembering(self._short_edge_reader(edge), edge.kind, rules))
                 for model, edge in keys.edges.items()
             },
             Node: self.read,
@@ -268,7 +266,7 @@ class AdjacencyReader:
     def _told_of_edge(self, keys: EdgeKeys, item: Item) -> dict[str, Any] | None:
         """The values in the keys of an edge; None if the item is of another class."""
         told = keys.told(*self._texts(item))
-        if told is None or not self._is_labelled(item, keys.kind):
+        if told is None or not self._is_labelled(item, keys.kind) or self._is_node(keys, item):
             return None
         kind = keys.kind
         target = self._target_in(keys, item, told)
@@ -433,17 +431,10 @@ class AdjacencyReader:
 
         return read
 
-    def _unless_node(self, keys: EdgeKeys, read: ItemReader) -> ItemReader:
-        """A reader of edges that knows the nodes whose keys an edge of the class could have."""
-        if not keys.meets:
-            return read
-        nodes = [self._keys.nodes[kind.model] for kind in keys.meets]
-
-        def is_node(item: Item) -> bool:
-            texts = self._texts(item)
-            return any(node.told(*texts) is not None and self._is_labelled(item, node.kind) for node in nodes)
-
-        return lambda item: None if is_node(item) else read(item)
+    def _is_node(self, keys: EdgeKeys, item: Item) -> bool:
+        """Whether an item is a node, and not the edge that could have its key."""
+        nodes = (self._keys.nodes[kind.model] for kind in keys.meets)
+        return any(node.told(*self._texts(item)) is not None and self._is_labelled(item, node.kind) for node in nodes)
 
     def is_short(self, keys: EdgeKeys) -> bool:
         """Whether most items of a class of edges can be read directly: each key is a literal and the id of an end."""
@@ -487,7 +478,7 @@ class AdjacencyReader:
                     pass
             return self._edge(keys, item)
 
-        return read
+        return (lambda item: None if self._is_node(keys, item) else read(item)) if keys.meets else read
 
 
 def _remembering(read: ItemReader, kind: EntityType, rules: Rules) -> ItemReader:
