@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from adjoin import Expires, Node
 from adjoin.expressions import And, Compare, Exists, HasType, In, Not, Or, Value, attribute
@@ -192,3 +194,91 @@ def test_elements_that_have_limits_of_their_own_have_to_be_read() -> None:
     found = fitted(Shelf)
     assert found.untold == ("limited",)
     assert found.told.keys() == {"any", "whole", "texts", "nested"}
+
+
+class Inner(BaseModel):
+    name: str = ""
+
+
+class Odd(Enum):
+    """With a member that DynamoDB cannot store."""
+
+    NOTHING = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "is_told"),
+    [
+        (str, True),
+        (Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True)], True),
+        (Annotated[str, StringConstraints(min_length=1)], False),
+        (Annotated[int, Field(ge=1, lt=5)], True),
+        (Annotated[int, Field(multiple_of=5)], False),
+        (Annotated[Decimal, Field(gt=0)], True),
+        (Annotated[Decimal, Field(max_digits=3)], False),
+        (Annotated[Decimal, Field(allow_inf_nan=False)], True),
+        (Annotated[float, Field(le=1.5)], True),
+        (int | None, True),
+        (Annotated[int, Field(ge=1)] | None, True),
+        (int | str, False),
+        (dt.date, True),
+        (Annotated[dt.date, Field(ge=dt.date(2026, 1, 1))], False),
+        (dt.time, True),
+        (dt.timedelta, True),
+        (UUID, True),
+        (bytes, True),
+        (bool, True),
+        (list[Any], True),
+        (list[list[int]], True),
+        (list[Annotated[int, Field(ge=1)]], False),
+        (Annotated[list[int], Field(max_length=3)], False),
+        (list[Inner], False),
+        (Inner, False),
+        (tuple[int, int], False),
+        (dict[str, int], True),
+        (dict[str, Any], True),
+        (dict[str, Annotated[int, Field(ge=1)]], False),
+        (dict[Annotated[str, Field(max_length=3)], int], False),
+        (set[str], True),
+        (frozenset[int], True),
+        (set[Annotated[str, Field(max_length=3)]], False),
+        (Literal["a", 1], True),
+        (Colour, True),
+        (Odd, False),
+        (Annotated[str, AfterValidator(str.lower)], False),
+    ],
+)
+def test_which_types_a_condition_can_check(annotation: Any, is_told: bool) -> None:
+    """What refuses a value for another reason than its stored type, or changes it, has to be read."""
+    model: Any = create_model("Model", __base__=Node, id=(str, ...), field=(annotation, ...))
+    found = fitted(model)
+    assert ({*found.told}, found.untold) == (({"field"}, ()) if is_told else (set(), ("field",)))
+
+
+def test_what_may_be_absent_or_null() -> None:
+    model: Any = create_model(
+        "Model",
+        __base__=Node,
+        id=(str, ...),
+        plain=(str, ...),
+        optional=(str | None, ...),
+        default=(str, "x"),
+        both=(str | None, "x"),
+        checked=(Annotated[str, Field(validate_default=True)], "x"),
+    )
+    text = {name: of_type(name, "S")[0] for name in model.model_fields}
+    assert {name: each.condition for name, each in fitted(model).told.items()} == {
+        "plain": text["plain"],
+        "optional": Or((*of_type("optional", "NULL"), text["optional"])),
+        "default": Or((absent("default"), text["default"])),
+        "both": Or((absent("both"), *of_type("both", "NULL"), text["both"])),
+    }
+    assert fitted(model).untold == ("checked",)
+
+
+def test_which_attributes_can_be_changed_inside() -> None:
+    model: Any = create_model(
+        "Model", __base__=Node, id=(str, ...), words=(list[str], ...), sizes=(dict[str, int], ...), tags=(set[str], ...)
+    )
+    inside = {name: each.inside for name, each in fitted(model).told.items()}
+    assert inside == {"words": of_type("words", "L")[0], "sizes": of_type("sizes", "M")[0], "tags": None}
