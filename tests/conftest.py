@@ -38,6 +38,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: one worker more than processors, since a quarter of the time tests wait for servers and browsers."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests begin first, so that all workers end at about the same time."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)

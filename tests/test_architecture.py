@@ -212,13 +212,14 @@ def name_of(path: Path) -> str:
 NAMES = frozenset(map(name_of, MODULES))
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), filename=str(path))
 
 
 @pytest.fixture(scope="module", params=MODULES, ids=name_of)
 def module(request: pytest.FixtureRequest) -> tuple[Path, ast.Module]:
-    """One module after another, parsed once for all tests that look at each: pytest runs these together."""
+    """One module after another: pytest runs all tests of one together."""
     return request.param, tree_of(request.param)
 
 
@@ -279,12 +280,11 @@ def test_modules_say_what_they_are_and_hide_no_imports(module: tuple[Path, ast.M
 @cache
 def imported_when_run(path: Path) -> frozenset[str]:
     """What a module imports; not for type checkers only."""
-    tree = tree_of(path)
-    for node in ast.walk(tree):
+    body: list[ast.stmt] = []
+    for node in tree_of(path).body:
         # For type checkers, the package itself imports its public names; others get them when they use them.
-        if name_of(path) and is_for_checkers(node):
-            node.body = []
-    return frozenset(name for _, name in imports_of(tree))
+        body += node.orelse if name_of(path) and is_for_checkers(node) else [node]
+    return frozenset(name for _, name in imports_of(ast.Module(body, [])))
 
 
 def edges_between(of: Callable[[str], str]) -> dict[str, set[str]]:

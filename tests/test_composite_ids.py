@@ -323,8 +323,9 @@ def test_of_tenants() -> None:
             assert (theirs.forks, ours.forks) == (1, 0)
             assert g.get(Config, ()) is None
             assert list(g.into(ANN, Fork)) == []
-            assert [finding for finding in g.verify().findings if finding.count] == []
-            assert g.verify().tenants == ("acme",)
+            report = g.verify()
+            assert [finding for finding in report.findings if finding.count] == []
+            assert report.tenants == ("acme",)
 
 
 def test_changes_and_explain() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Annotated, Any
 
 import pytest
@@ -34,6 +35,7 @@ from adjoin import (
 )
 from adjoin.errors import AccessDenied
 from adjoin.expressions import Set
+from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import Layout
 from adjoin.layouts.shard_numbers import SHARDS
 from adjoin.plans import deletion
@@ -55,6 +57,7 @@ from adjoin.requests import (
     Update,
 )
 from adjoin.reserved import DECLARED, OWN, RECORDS, tenant_prefix
+from adjoin.schema import Schema
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
 from tests.aws.evaluation import allows
@@ -413,16 +416,20 @@ def test_explained_requests_are_the_tenant_s() -> None:
         assert explained.partitions == ("acme#PERSON#name#0",)
 
 
+@cache
+def bound_to(layout: str, tenant: str) -> BoundLayout:
+    return LAYOUTS[layout].bind(Schema(MODELS), tenant)
+
+
 @given(st.sampled_from(TENANTS), st.text(min_size=1, max_size=5))
 def test_no_id_leaves_its_tenant(tenant: str, id: str) -> None:
-    for layout in LAYOUTS.values():
-        bound = layout.bind(Graph(":memory:", MODELS)._schema, tenant)
+    for layout in LAYOUTS:
+        bound, other = bound_to(layout, tenant), bound_to(layout, tenant + "x")
         (item,) = bound.items(Person(id=id, name=id))
         partitions = [bound.definition.partition.name, *(index.partition.name for index in bound.definition.indexes)]
         for name in partitions:
             if name in item:
                 assert item[name]["S"].startswith(tenant_prefix(tenant))
         assert bound.read(item) == Person(id=id, name=id)
-        other = layout.bind(bound.schema, tenant + "x")
         assert other.is_bookkeeping(item), "another tenant does not know it"
         assert replace(Get("t", bound.key_of(item)), consistent=True).key == bound.key_of(item)
