@@ -1,0 +1,130 @@
+"""Node keys, both ways, for one class, for a family, and for ends of several classes; and single stored fields."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from adjoin import InvalidKey, InvalidValue, Ref
+from tests.layouts.designs import (
+    ANN,
+    DAYS,
+    DESIGNS,
+    SHOP,
+    Alarm,
+    Animal,
+    Cat,
+    Club,
+    Dog,
+    Has,
+    Likes,
+    Order,
+    Owner,
+    Person,
+)
+
+FAMILY = "a family, and ends of several classes"
+
+
+def test_an_end_of_several_classes_has_the_keys_of_each() -> None:
+    layout = DESIGNS[FAMILY].bound()
+    end = layout.schema.edge(Has).target
+    for id, text in ((Ref(Club, 3), "CLUB#3"), (Ref(Animal, "c"), "ANIMAL#c")):
+        assert layout.node_text(end, id) == text
+        assert layout.id_in(end, text) == id
+        assert layout.is_of(end, text)
+        key = layout.node_key(end, id)
+        assert key == {"PK": {"S": text}, "SK": {"S": "#META"}}
+        assert layout.text_of(end, key) == text
+    for text in ("OWNER#o", "CLUB#x", "CLUB#", "ANIMAL#"):
+        assert not layout.is_of(end, text)
+        with pytest.raises(InvalidKey, match=f"^'{text}' is not the key of a .*; correct the item that names it$"):
+            layout.id_in(end, text)
+    # A class of a family has the keys of its head.
+    animal, cat, club = (layout.schema.node(model) for model in (Animal, Cat, Club))
+    assert layout.id_in(animal, "ANIMAL#c") == layout.id_in(cat, "ANIMAL#c") == "c"
+    assert layout.is_of(cat, "ANIMAL#c")
+    assert not layout.is_of(club, "ANIMAL#c")
+    assert layout.id_in(club, "CLUB#3") == 3
+
+
+def test_an_end_that_another_class_has_is_refused() -> None:
+    layout = DESIGNS[FAMILY].bound()
+    kind = layout.schema.edge(Likes)
+    with pytest.raises(InvalidKey, match="^a Owner or a Animal is needed, got Club 3; pass the node or its ref$"):
+        layout.edge_key(kind, Ref(Club, 3), "o", {})
+    assert layout.edge_key(kind, Ref(Owner, "x"), "o", {})["PK"] == {"S": "OWNER#x"}
+
+
+def test_a_head_is_not_stored_as_another_class_of_its_family() -> None:
+    layout = DESIGNS[FAMILY].bound()
+    for kind in ("dog", "cat"):
+        name = kind.capitalize()
+        with pytest.raises(InvalidValue, match=f"^a Animal with kind='{kind}' is a {name}; make it a {name}$"):
+            layout.items(Animal(id="a", kind=kind))
+    for entity in (Animal(id="a", kind="bird"), Dog(id="a"), Cat(id="a")):
+        (item,) = layout.items(entity)
+        assert layout.read(item) == entity
+
+
+def test_a_node_in_a_shared_partition_is_told_by_both_keys() -> None:
+    layout = SHOP.bound()
+    order = layout.schema.node(Order)
+    key = layout.node_key(order, ("C1", 7))
+    assert layout.key_texts(key) == ("c|C1", "o|000007")
+    assert layout.text_of(order, key) == layout.node_text(order, ("C1", 7)) == "c|C1##o|000007"
+    assert layout.id_in(order, "c|C1##o|000007") == ("C1", 7)
+    for text in ("c|C1", "c|C1##o|7", "c|C1#o|000007", "c|C1##o|000007|x"):
+        assert not layout.is_of(order, text)
+
+
+# --- single fields -----------------------------------------------------------------------------
+
+
+def test_how_single_fields_are_stored() -> None:
+    people, shop, days = DESIGNS["an adjacency list"].bound(), SHOP.bound(), DAYS.bound()
+    person, order, alarm = people.schema.node(Person), shop.schema.node(Order), days.schema.edge(Alarm)
+    day = dt.date(2026, 5, 6)
+    for layout, kind, name, value, stored in (
+        (people, person, "name", "Ann", {"S": "Ann"}),
+        (people, person, "born", day, {"S": "2026-05-06"}),
+        # What is None by default is not stored.
+        (people, person, "born", None, None),
+        (people, person, "tags", ["x"], {"L": [{"S": "x"}]}),
+        (shop, order, "day", day, {"S": "2026-05-06"}),
+        (days, alarm, "grade", "low", {"S": "low"}),
+    ):
+        assert layout.encode_field(kind, name, value) == layout.encode_stored(kind, name, value) == stored
+        assert layout.is_stored(kind, name)
+    # A value in a format is read with the format, any other as it is stored; the class validates both.
+    assert shop.decode_field(order, "day", {"S": "2026-05-06"}) == day
+    assert people.decode_field(person, "born", {"S": "2026-05-06"}) == "2026-05-06"
+    # The time of an alarm is in its keys only.
+    at = dt.datetime(2026, 1, 2, 3)
+    assert days.encode_field(alarm, "at", at) == {"S": "2026-01-02T03:00:00"}
+    assert days.encode_stored(alarm, "at", at) is None
+    assert not days.is_stored(alarm, "at")
+
+
+def test_what_only_keys_hold_cannot_be_compared() -> None:
+    days = DAYS.bound()
+    alarm = days.schema.edge(Alarm)
+    assert days.filterable(alarm, "grade") == "grade"
+    with pytest.raises(InvalidKey) as refused:
+        days.filterable(alarm, "at")
+    assert str(refused.value) == (
+        "Alarm.at is stored in the key only, so DynamoDB cannot compare it; filter the results in Python"
+    )
+
+
+def test_where_a_query_goes_on() -> None:
+    layout = DESIGNS["an adjacency list"].bound()
+    (item,) = layout.items(ANN)
+    assert layout.start_names(None) == ("PK", "SK")
+    assert layout.start_after(item, None) == layout.key_of(item)
+    assert layout.start_names("GSI3") == ("PK", "SK", "GSI3PK", "GSI3SK")
+    assert layout.start_after(item, "GSI3") == {name: item[name] for name in ("PK", "SK", "GSI3PK", "GSI3SK")}
+    # A key of the table that is also one of the index is there once.
+    inverted = DESIGNS["a tenant that templates name"].bound()
+    assert inverted.start_names("Inverted") == ("P", "S")
