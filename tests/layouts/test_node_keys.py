@@ -52,7 +52,7 @@ def test_an_end_of_several_classes_has_the_keys_of_each() -> None:
 def test_an_end_that_another_class_has_is_refused() -> None:
     layout = DESIGNS[FAMILY].bound()
     kind = layout.schema.edge(Likes)
-    with pytest.raises(InvalidKey, match="^a Owner or a Animal is needed, got Club 3; pass the node or its ref$"):
+    with pytest.raises(InvalidKey, match=r"^a Owner or a Animal is needed, got Club 3; pass the node or its ref$"):
         layout.edge_key(kind, Ref(Club, 3), "o", {})
     assert layout.edge_key(kind, Ref(Owner, "x"), "o", {})["PK"] == {"S": "OWNER#x"}
 
