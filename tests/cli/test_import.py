@@ -219,7 +219,9 @@ def test_columns_with_other_names(file: Path, capsys: pytest.CaptureFixture[str]
     ]
 
 
-def test_a_null_in_parquet_is_a_missing_value(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", ["knows.parquet", "knows.csv"])
+def test_a_null_in_parquet_is_a_missing_value(file: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its first bytes say what a file is, also if its name says something else."""
     rows = {
         "source": ["1", "1"],
         "target": ["2", "3"],
@@ -228,8 +230,8 @@ def test_a_null_in_parquet_is_a_missing_value(file: Path, capsys: pytest.Capture
         "x": [1, 2],
     }
     pyarrow = import_module("pyarrow")
-    import_module("pyarrow.parquet").write_table(pyarrow.table(rows), "knows.parquet")
-    assert main(["import", "new.db", MODULE, "knows.parquet", "Knows", "--ignore", "x", "--quiet"]) == 0
+    import_module("pyarrow.parquet").write_table(pyarrow.table(rows), name)
+    assert main(["import", "new.db", MODULE, name, "Knows", "--ignore", "x", "--quiet"]) == 0
     assert capsys.readouterr().out.startswith("loaded 2 records")
     with Graph("new.db", [Person, Knows]) as g:
         assert [(edge.target, edge.weight) for edge in g.out(1, Knows)] == [(2, Decimal(1)), (3, Decimal("2.5"))]

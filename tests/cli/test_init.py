@@ -59,7 +59,7 @@ def test_an_empty_folder_is_filled_and_another_is_left_alone(tmp_path: Path) -> 
     assert again.err == "adjoin: here exists and is not empty; choose another folder\n"
     assert (tmp_path / "here" / "models.py").stat().st_mtime_ns == before
     bad = adjoin("init", "there", "--name", "a b", folder=tmp_path)
-    assert bad.status == 1
+    assert bad.status == 2
     assert "'a b' is not the name of a table" in bad.err
     assert os.listdir(tmp_path) == ["here"]
 

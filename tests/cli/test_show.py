@@ -52,7 +52,7 @@ def test_all_boxes_have_all_items(large: str, capsys: pytest.CaptureFixture[str]
     assert main(["show", large, "--limit", "1200"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "table adjoin: at most 1,200 items, in boxes of 500"
-    assert lines[-1] == "the first 1,200 of 2,001 items; draw more with --limit"
+    assert lines[-1] == "the first 1,200 of 2,001 items, adjoin's own included; draw more with --limit"
     assert sum("│ #META │" in line for line in lines) == 1_200
     assert sum(line.startswith("┌") for line in lines) == 3
     assert main(["show", large, "--limit", "5000"]) == 0
@@ -132,7 +132,7 @@ def test_commands_that_read_a_table_of_dynamodb(service: str, capsys: pytest.Cap
 def test_a_table_that_is_not_there_or_not_named(service: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", f"dynamodb://Educatoin{service}"]) == 1
     assert "Educatoin" in capsys.readouterr().err
-    assert main(["show", f"dynamodb://{service}"]) == 1
+    assert main(["show", f"dynamodb://{service}"]) == 2
     assert "name the table, as in dynamodb://Education, or with --table" in capsys.readouterr().err
-    assert main(["changes", f"dynamodb://Education{service}", "--table", "Other"]) == 1
+    assert main(["changes", f"dynamodb://Education{service}", "--table", "Other"]) == 2
     assert "leave one out" in capsys.readouterr().err

@@ -281,7 +281,7 @@ def test_errors_are_one_line_and_write_nothing(
 
 def test_a_put_that_is_refused_creates_no_file(folder: Path) -> None:
     done = adjoin("put", "other.db", "models.py", "Person", "id=x", folder=folder)
-    assert done.status == 1
+    assert done.status == 2
     words = ["put", "other.db", "models.py", "Repo", "owner=x", "name=y", "--only-if", "stars >"]
     assert adjoin(*words, folder=folder).status == 2
     assert not (folder / "other.db").exists()

@@ -1,8 +1,8 @@
 """The command line: `adjoin COMMAND …`, one module per command.
 
 This module puts the commands together. An `AdjoinError`, or an error of the operating system about a file, becomes one
-line on stderr and exit status 1. Invalid arguments become exit status 2. Users never see a traceback of an expected
-error.
+line on stderr. The exit status is 2 if arguments cannot be read, whoever finds out, and 1 if a command fails while it
+works. Users never see a traceback of an expected error.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ from adjoin.cli import (
     walk,
 )
 from adjoin.cli.command import FAILED, MISUSED, Command, InvalidArguments, Parser, error_line
-from adjoin.errors import AdjoinError
+from adjoin.errors import AdjoinError, InvalidCursor, InvalidLocation, UnknownField
+
+_UNREACHABLE = "is_unreachable"
+"""The attribute of a record of the log which says that nobody answers; see `stores/dynamodb/client`."""
 
 COMMANDS: tuple[Command, ...] = (
     init.COMMAND,
@@ -131,14 +134,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _warned() -> Iterator[None]:
     """Warnings begin as errors do, where neither a command nor the user's module has set up a log of its own."""
     before = logging.lastResort
-    handler = logging.StreamHandler()
-    handler.setLevel(logging.WARNING)
-    handler.setFormatter(logging.Formatter("adjoin: %(message)s"))
+    handler, waiting = (logging.StreamHandler() for _ in range(2))
+    for each in (handler, waiting):
+        each.setLevel(logging.WARNING)
+        each.setFormatter(logging.Formatter("adjoin: %(message)s"))
+    # Of the service's own log, which Python prints nothing of, only what one waits for without knowing why.
+    waiting.addFilter(lambda record: hasattr(record, _UNREACHABLE) and not logging.root.handlers)
+    service = logging.getLogger("adjoin.dynamodb")
     logging.lastResort = handler
+    service.addHandler(waiting)
     try:
         yield
     finally:
         logging.lastResort = before
+        service.removeHandler(waiting)
 
 
 def _main(arguments: Sequence[str] | None) -> int:
@@ -149,14 +158,18 @@ def _main(arguments: Sequence[str] | None) -> int:
     try:
         status: int | None = parsed.run(parsed)
         sys.stdout.flush()
-    except InvalidArguments as error:
-        print(error_line(error), file=sys.stderr)
-        return MISUSED
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does. Python flushes stdout again at exit; that must not fail too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (AdjoinError, OSError) as error:
         print(error_line(error), file=sys.stderr)
-        return FAILED
+        return MISUSED if _is_of_arguments(error) else FAILED
     return status or 0
+
+
+def _is_of_arguments(error: Exception) -> bool:
+    """Whether an error is about how an argument is written, and not about what it names."""
+    # Where the system has refused an address or the name of a file, it was read.
+    is_tried = isinstance(error.__cause__, OSError)
+    return isinstance(error, InvalidArguments | InvalidCursor | InvalidLocation | UnknownField) and not is_tried

@@ -7,8 +7,9 @@ import datetime as dt
 import json
 from collections.abc import Iterator
 
-from adjoin.cli.command import Command, existing, table_at
+from adjoin.cli.command import Command, InvalidArguments, existing, table_at
 from adjoin.cli.drawing import is_own, printable, shortened, shown, shown_key, without_own_attributes
+from adjoin.errors import InvalidRequest
 from adjoin.requests import ChangesResponse, ItemChange, ReadChanges
 from adjoin.stores.interface import Store
 from adjoin.values import Item
@@ -42,7 +43,11 @@ def _without_own(change: ItemChange) -> ItemChange:
 
 def _changes(store: Store, table: str, after: str | None) -> Iterator[ItemChange]:
     while True:
-        (response,) = store.execute([ReadChanges(table, after)])
+        try:
+            (response,) = store.execute([ReadChanges(table, after)])
+        except InvalidRequest as error:
+            # The position is all that a user says of the request.
+            raise InvalidArguments(str(error)) from None
         assert isinstance(response, ChangesResponse)
         if not response.changes:
             return

@@ -157,7 +157,7 @@ def table_at(store: Store, location: str, asked: str | None) -> TableResponse:
     if not location.startswith(SERVICE):
         return chosen_table(store, table)
     if table is None:
-        raise TableNotFound("name the table, as in dynamodb://Education, or with --table")
+        raise InvalidArguments("name the table, as in dynamodb://Education, or with --table")
     return described(store, table)
 
 
@@ -250,10 +250,10 @@ def _place(error: BaseException, folder: str) -> str:
 def named_in(module: ModuleType, name: str) -> list[Any]:
     known = tuple(each for each in vars(module) if each.isidentifier() and not each.startswith("_"))
     if name not in vars(module):
-        raise NotFound(f"the module {module.__name__} has no {name!r}; {meant(name, known)}")
+        raise InvalidArguments(f"the module {module.__name__} has no {name!r}; {meant(name, known)}")
     value = getattr(module, name)
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise InvalidValue(f"{module.__name__}.{name} is {value!r}; it must be a list")
+        raise InvalidArguments(f"{module.__name__}.{name} is {value!r}; it must be a list")
     return list(value)
 
 
@@ -266,7 +266,9 @@ def models_in(module: ModuleType, name: str | None) -> list[Any]:
         each for each in dict.fromkeys(classes) if issubclass(each, Node | Edge) and each not in (Node, Edge, Child)
     ]
     if not found:
-        raise NotFound(f"the module {module.__name__} has no Node or Edge classes; name the module that has them")
+        raise InvalidArguments(
+            f"the module {module.__name__} has no Node or Edge classes; name the module that has them"
+        )
     return found
 
 
@@ -278,10 +280,11 @@ def layout_in(module: ModuleType, name: str) -> Any:
     }
     if name:
         if name not in layouts:
-            raise NotFound(f"the module {module.__name__} has no layout {name!r}; {meant(name, tuple(layouts))}")
+            hint = meant(name, tuple(layouts))
+            raise InvalidArguments(f"the module {module.__name__} has no layout {name!r}; {hint}")
         return layouts[name]
     if len({id(value) for value in layouts.values()}) > 1:
-        raise InvalidModel(
+        raise InvalidArguments(
             f"the module {module.__name__} has several layouts: {', '.join(layouts)}; "
             f"choose one with {module.__name__}:{next(iter(layouts))}"
         )

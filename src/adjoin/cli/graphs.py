@@ -128,11 +128,11 @@ def field_value(kind: EntityType, name: str, text: str) -> Any:
 
 
 def made(kind: EntityType, values: Mapping[str, Any]) -> Any:
-    """An instance with these fields; raises `InvalidValue` with all that is wrong with them."""
+    """An instance with these fields; raises `InvalidArguments` with all that is wrong with them."""
     try:
         return kind.model(**values)
     except ValidationError as error:
-        raise InvalidValue(f"this is not a valid {kind.name}: {problems_in(error)}") from None
+        raise InvalidArguments(f"this is not a valid {kind.name}: {problems_in(error)}") from None
     except AdjoinError:
         raise
     except Exception as error:

@@ -19,7 +19,7 @@ from adjoin.cli.batch import declared
 from adjoin.cli.command import IN_PART, Command, InvalidArguments, described, existing
 from adjoin.cli.drawing import ProgressLine, counted, duration
 from adjoin.cli.graphs import Classes
-from adjoin.errors import AlreadyExists, InvalidValue
+from adjoin.errors import AlreadyExists, InvalidValue, shown
 from adjoin.exchange.loading import RefusedFile, load
 from adjoin.exchange.mapping import Records
 from adjoin.exchange.progress import ImportBinding, Imported, ImportState
@@ -65,7 +65,21 @@ def _mapped(text: str) -> tuple[str, str]:
     return column, field
 
 
+def _check_order(arguments: argparse.Namespace) -> None:
+    """Refuses words in another order, if a word that is no source is the name of one."""
+    if arguments.source == STDIN or format_of(arguments.source) is not None:
+        return
+    for word in (arguments.location, arguments.module, arguments.kind):
+        # A folder may be a package with the classes.
+        if word is not None and format_of(word) is not None and not os.path.isdir(word):
+            raise InvalidArguments(
+                f"the file to load comes after the module and before the class; write: adjoin import LOCATION MODULE "
+                f"{shown(word)} CLASS"
+            )
+
+
 def run(arguments: argparse.Namespace) -> int:
+    _check_order(arguments)
     models, layout = declared(arguments)
     bound = bound_layout(models, layout, table_named_by(arguments.location), arguments.tenant)
     kind = None if arguments.kind is None else Classes(bound.schema).kind(arguments.kind)

@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 from adjoin import aws
-from adjoin.cli.command import Command, imported, layout_in, models_in
-from adjoin.errors import AlreadyExists, InvalidValue, shown
+from adjoin.cli.command import Command, InvalidArguments, imported, layout_in, models_in
+from adjoin.errors import AlreadyExists, shown
 
 _MODELS = '''\
 """The graph of people and the projects they work on. Begin by changing these classes to your own."""
@@ -120,6 +120,9 @@ adjoin into @FILE@ models.py p1 WorksOn --nodes
 adjoin show @FILE@
 ```
 
+adjoin is in `requirements.txt`. If you work with a checkout of it, install that first: `pip install -e
+"PATH/TO/adjoin[dynamodb]"`, and leave its line in `requirements.txt` out.
+
 `models.py` has the classes, `test_models.py` their tests, and `template.json` the table for AWS. After you have changed
 the classes, render it again, and deploy it:
 
@@ -155,7 +158,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise AlreadyExists(f"{folder} exists and is not empty; choose another folder")
     table = arguments.name or _table_name(folder.resolve().name)
     if not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", table):
-        raise InvalidValue(
+        raise InvalidArguments(
             f"{shown(table)} is not the name of a table: 3 to 255 letters, digits, underscores, dots and hyphens; "
             f"choose one with --name"
         )

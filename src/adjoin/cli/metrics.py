@@ -123,7 +123,7 @@ def served(host: str, port: int, read: Callable[[], Health]) -> Iterator[str]:
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         where = f"{host}:{port}"
-        raise InvalidLocation(f"cannot serve metrics at {where}: {reason}; choose another with --metrics") from None
+        raise InvalidLocation(f"cannot serve metrics at {where}: {reason}; choose another with --metrics") from error
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="adjoin-metrics", daemon=True)
     thread.start()
     try:

@@ -66,7 +66,7 @@ class _Reading:
         self.definition, self.index = definition, index
         self.keys, self.last = _columns(definition, index)
         self.own = 0
-        self._store, self._everything = store, everything
+        self._store, self.everything = store, everything
         self._hidden = None if everything or index is not None else definition.partition.name
 
     def items(self, wanted: int) -> Iterator[Item]:
@@ -78,7 +78,7 @@ class _Reading:
             assert isinstance(response, PageResponse)
             for item in response.items:
                 # Every table has a record of what is declared. It is drawn with --all, and else not worth a word.
-                if self._everything:
+                if self.everything:
                     yield item
                 elif DECLARED in item:
                     continue
@@ -125,7 +125,9 @@ def _parts(reading: _Reading, table: TableResponse, limit: int, width: int | Non
 def _first(reading: _Reading, number: int, total: int) -> str:
     if reading.index is not None:
         return f"the first {counted(number, 'item')}"
-    return f"the first {number:,} of {counted(total, 'item')}"
+    # The number of items that DynamoDB and the file know has all items. Counting the others would read the table.
+    own = "" if reading.everything else ", adjoin's own included"
+    return f"the first {number:,} of {counted(total, 'item')}{own}"
 
 
 def _besides(own: int) -> str:

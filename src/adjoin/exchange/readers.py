@@ -31,6 +31,7 @@ from adjoin.exchange.texts import csv_row
 STDIN = "-"
 FORMATS = ("csv", "jsonl", "parquet", "dynamodb")
 _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
+_PARQUET = b"PAR1"
 _CHUNK = 1 << 20
 _CELL = 1 << 20
 """The most characters of a cell: an item of DynamoDB has at most 400 KB."""
@@ -40,9 +41,12 @@ Record = tuple[int, Any]
 
 
 def format_of(path: str) -> str | None:
-    """The format that the name of a file tells; None if it tells none."""
+    """The format that the first bytes of a file tell, or its name; None if neither tells one."""
     if os.path.isdir(path):
         return "dynamodb"
+    if os.path.isfile(path) and _begins_with(path, _PARQUET):
+        # Programs give Parquet other names, and as text it cannot be read.
+        return "parquet"
     return _SUFFIXES.get(Path(path.removesuffix(".gz")).suffix.lower())
 
 
@@ -118,9 +122,13 @@ class _Text(Reader):
 
 
 def _opened(path: str) -> BinaryIO:
-    with open(path, "rb") as file:
-        is_gzip = file.read(2) == b"\x1f\x8b"
+    is_gzip = _begins_with(path, b"\x1f\x8b")
     return gzip.open(path, "rb") if is_gzip else open(path, "rb")  # type: ignore[return-value]
+
+
+def _begins_with(path: str, beginning: bytes) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(beginning)) == beginning
 
 
 def _opened_text(path: str) -> io.TextIOWrapper:

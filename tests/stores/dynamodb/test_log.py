@@ -7,10 +7,29 @@ from typing import Any
 
 import pytest
 
+from adjoin.cli import _warned
+from adjoin.errors import ServiceUnreachable, Throttled
+from adjoin.stores.dynamodb.client import Backoff, Waits, tell_retry
 from tests.models import Course
 from tests.stores.dynamodb.misbehaving import DROPPED, THROTTLED, MisbehavingServer, Misbehaviour, canceled, unprocessed
 
 ALL = unprocessed(1.0)
+
+
+def test_the_command_line_says_that_nobody_answers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once per call, after some attempts; what is throttled is not worth a line."""
+    # pytest has handlers of its own.
+    monkeypatch.setattr(logging.root, "handlers", [])
+    unreachable = ServiceUnreachable("http://127.0.0.1:9/ cannot be reached")
+    with _warned():
+        for made in range(1, 10):
+            tell_retry("ListTables", unreachable, Waits(Backoff(30.0), lambda: 0.0, made=made), 0.05)
+            tell_retry("ListTables", Throttled("slow down"), Waits(Backoff(30.0), lambda: 0.0, made=made), 0.05)
+    assert capsys.readouterr().err == "adjoin: http://127.0.0.1:9/ cannot be reached; trying again for up to 30 s\n"
+    tell_retry("ListTables", unreachable, Waits(Backoff(30.0), made=5), 0.05)
+    assert capsys.readouterr().err == ""
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, int, str]]:

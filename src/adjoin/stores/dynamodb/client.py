@@ -258,12 +258,19 @@ class Waits:
 _log = logging.getLogger("adjoin.dynamodb")
 # Without a handler, Python would print warnings of a program that has not asked for any log.
 _log.addHandler(logging.NullHandler())
+_UNREACHABLE = "is_unreachable"
+"""The attribute of a record that says that nobody answers; the command line prints these records."""
+_SEVERAL = 5
+"""After so many attempts, within a second, a service that nobody answers for is worth a warning."""
 _OVERLOADED = ("ThrottlingError", "ProvisionedThroughputExceeded")
 """The reasons of a canceled transaction that was throttled."""
 
 
 def tell_retry(operation: str, error: AdjoinError, attempts: Waits, wait: float) -> None:
     """Logs that a call is made again, after a wait in seconds."""
+    if isinstance(error, ServiceUnreachable) and attempts.made == _SEVERAL:
+        seconds = max(1, round(attempts.left()))
+        _log.warning("%s; trying again for up to %d s", error.args[0], seconds, extra={_UNREACHABLE: True})
     if isinstance(error, TransactionCanceled):
         is_throttled = any(reason.code in _OVERLOADED for reason in error.reasons)
     else:
