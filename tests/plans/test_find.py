@@ -6,7 +6,19 @@ from typing import Annotated
 
 import pytest
 
-from adjoin import AdjacencyList, Index, Indexed, InvalidKey, InvalidValue, Keys, Node, Projection, UnknownField, field
+from adjoin import (
+    AdjacencyList,
+    Edge,
+    Index,
+    Indexed,
+    InvalidKey,
+    InvalidValue,
+    Keys,
+    Node,
+    Projection,
+    UnknownField,
+    field,
+)
 from adjoin.fields import Predicate
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.forms import FormPart
@@ -14,6 +26,7 @@ from adjoin.plans.branched_search import BranchedSearch
 from adjoin.plans.find import _Asked, search
 from adjoin.plans.indexed_search import IndexedSearch
 from adjoin.plans.key_search import KeySearch
+from adjoin.requests import Query
 from adjoin.schema import Schema
 
 
@@ -197,3 +210,40 @@ def test_without_declared_indexes_the_error_is_about_indexed_fields(
     bound = AdjacencyList().bind(Schema([model]))
     with pytest.raises(InvalidKey, match=message):
         search(bound, bound.schema.node(model), predicate, order, None)
+
+
+# --- how much is asked for ------------------------------------------------------------------------
+
+
+class Friends(Edge[Person, Person], symmetric=True):
+    town: str = ""
+
+
+@pytest.mark.parametrize(
+    ("predicate", "index", "limits"),
+    [
+        # Every item that is read is a result.
+        (TOWN == "t", "Town", [3]),
+        (BORN == 3, "GSI3", [3]),
+        # DynamoDB applies the limit before a filter, so a page of three may need many more items.
+        ((TOWN == "t") & (STREET == "s"), "Town", [100]),
+        ((BORN == 3) & (STREET == "s"), "GSI3", [100]),
+        # The index does not hold the field, so what is left out is found out here.
+        ((TOWN == "t") & (STREET == "s"), "Few", [100]),
+        # A later branch leaves out what an earlier one finds.
+        ((BORN == 3) | (TOWN == "t"), None, [3]),
+    ],
+)
+def test_how_many_items_are_asked_for(predicate: Predicate, index: str | None, limits: list[int]) -> None:
+    bound = layout()
+    found = search(bound, bound.schema.node(Person), predicate, None, index)
+    requests = next(found.page(bound, 3, None))
+    assert [request.limit for request in requests if isinstance(request, Query)] == limits
+
+
+def test_of_a_symmetric_edge_two_items_are_read_for_one_result() -> None:
+    bound = AdjacencyList(reverse=None, indexes=[Index("Town", "town")]).bind(Schema([Person, Friends]))
+    found = search(bound, bound.schema.edge(Friends), TOWN == "t", None, None)
+    (query,) = next(found.page(bound, 3, None))
+    assert isinstance(query, Query)
+    assert query.limit == 100
