@@ -262,3 +262,33 @@ def test_an_asynchronous_graph_does_the_same() -> None:
             assert await g.find(Thread, BY_ANN).count() == 1
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("predicate", "asked", "is_consistent"),
+    [
+        (field("source").is_in(["1", "2"]), None, False),
+        (field("source").is_in(["1", "2"]), True, True),
+        ((field("source") == "1") | (field("source") == "2"), True, True),
+        ((field("source") == "1") | (field("source") == "2"), None, False),
+    ],
+)
+def test_nodes_are_read_as_consistently_as_the_edges_that_were_found(
+    g: Graph, store: Watched, predicate: Any, asked: bool | None, is_consistent: bool
+) -> None:
+    g.put_many(Fan(id=str(at)) for at in range(3))
+    store.asked.clear()
+    assert [fan.id for _, fan in g.find(Likes, predicate, consistent=asked).nodes()] == ["1", "2"]
+    (read,) = [each for each in store.asked if isinstance(each, BatchGet)]
+    assert {get.consistent for get in read.gets} == {is_consistent}
+
+
+def test_nodes_are_read_consistently_if_all_edges_are(store: Watched) -> None:
+    with Graph(store, MODELS, LAYOUT, consistent=True) as sure:
+        sure.put_many([*(Fan(id=str(at)) for at in range(3)), *(Likes(source=str(at), target="F") for at in range(3))])
+        store.asked.clear()
+        found = sure.find(Likes, (field("source") == "1") | (field("target") == "F")).nodes()
+        assert sorted(fan.id for _, fan in found) == ["0", "1", "2"]
+        fans = [sure._layout.node_key(sure._layout.schema.node(Fan), str(at)) for at in range(3)]
+        gets = [get for each in store.asked if isinstance(each, BatchGet) for get in each.gets if get.key in fans]
+        assert [get.consistent for get in gets] == [False] * 3
