@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import pytest
 
 from adjoin import AccessDenied, Edge, Graph, Indexed, MaterializedGraph, MigrationDue, Node, Unique, field
+from adjoin.plans.declared import read_record
 from adjoin.requests import Delete, PageResponse, Scan
+from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 from tests.migrating.test_migrate import Remote
 
@@ -287,6 +289,9 @@ def test_an_index_that_is_added_does_not_vouch_for_the_rest(layout: Any, tenant:
     old.put_many(Calls(source=f"P{at}", target="P0", since=-at) for at in range(5))
     store.execute([Delete(old._layout.table, old._layout.declarations_key)])
     graph = Graph(store, [Marked, InOrder], layout, tenant=tenant)
+    recorded = run(read_record(graph._layout), store)
+    assert recorded is not None
+    assert ("indexed", "name") in recorded.forms["PERSON"].due
     for ask in (
         lambda: graph.find(Marked, field("name") == "n").count(),
         lambda: graph.get(Marked, email="e3"),

@@ -12,10 +12,13 @@ from adjoin import ConditionFailed, Edge, Graph, Indexed, Node, Unique, field
 from adjoin.aggregates import Count, Sum
 from adjoin.expressions import Set, Value, attribute
 from adjoin.layouts.interface import OWNER
-from adjoin.plans.steps.batches import chunks
+from adjoin.plans.counted_deletion import Deletion
+from adjoin.plans.steps.batches import chunks, place_of
 from adjoin.requests import BatchWrite, Delete, Put, TransactWrite, Update
+from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.units import MAX_BATCH_WRITE
+from adjoin.values import item_size
 from tests.faults import FaultyStore
 from tests.maintenance.simulation import FEW, Process, Simulation, stored
 
@@ -162,6 +165,24 @@ def test_a_large_delete_takes_few_requests(g: Graph, store: FaultyStore) -> None
     g.delete(Album, "hub")
     # Four writes an edge: seven transactions, what each reads before, and looks before and behind.
     assert store.sent - before <= 7 * 5 + 10
+
+
+def test_a_transaction_is_as_large_as_the_items_that_it_touches(g: Graph) -> None:
+    """At least: what would be too much for DynamoDB goes in several."""
+    fill(g, 2, 1)
+    kind = g._layout.schema.node(Album)
+    apart = (g._layout.schema.edge(OnAlbum),)
+    deletion = Deletion(g._layout, kind, "hub", apart)
+    around = run(deletion.look(), g._store)
+    edges = [*around.counted.values()]
+    last = deletion._last(around)
+    whole = run(deletion._with(last, edges), g._store)
+    touched = {
+        place_of(write.key if not isinstance(write, Put) else g._layout.key_of(write.item)) for write in whole.writes
+    }
+    sizes = {place_of(g._layout.key_of(item)): item_size(item) for item in stored(g)}
+    assert last.size >= item_size(around.node or {}) > 0
+    assert whole.size >= sum(size for place, size in sizes.items() if place in touched)
 
 
 # --- beside others ------------------------------------------------------------------------------

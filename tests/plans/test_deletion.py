@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from adjoin import AlreadyExists, Graph
+from adjoin import AlreadyExists, ConditionFailed, Graph, field
 from adjoin.layouts.interface import DELETING
-from adjoin.requests import Scan, TransactWrite
+from adjoin.requests import Delete, Scan, TransactWrite
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
 from tests.maintenance.simulation import Process
@@ -203,3 +203,15 @@ def test_what_is_connected_just_before_goes_with_the_node(g: Graph, store: Fault
     g.connect(Enrollment, "hub", "new")
     deleting.finish()
     assert leftovers(store) == []
+
+
+def test_a_node_that_changes_behind_the_look_is_not_deleted_if_it_must_be_as_it_was(g: Graph) -> None:
+    """It has no edges, so one delete is all that is sent; it is refused, and then the node is looked at again."""
+    g.put(HUB)
+    deleting = Process(g, g._delete(Student, "hub", only_if=field("name") == "Hub"), "delete")
+    while not deleting.is_about(Delete):
+        deleting.step(random.Random(0))
+    g.update(Student, "hub", name="Other")
+    with pytest.raises(ConditionFailed):
+        deleting.finish()
+    assert g.get(Student, "hub") == Student(id="hub", name="Other", version=1)

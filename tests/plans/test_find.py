@@ -215,6 +215,26 @@ def test_without_declared_indexes_the_error_is_about_indexed_fields(
 # --- how much is asked for ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "stretches"),
+    [
+        (NAME > "a", NAME.is_in(["b", "c"]), 2),
+        (NAME.exists(), NAME.is_in(["b", "c"]), 2),
+        (NAME.begins_with("b"), NAME == "bc", 1),
+        (NAME.begins_with("b"), NAME > "ba", 1),
+        (BORN.between(1, 5), (BORN == 2) | (BORN == 4), 2),
+    ],
+)
+def test_as_much_is_read_in_whatever_order_conditions_come(one: Predicate, other: Predicate, stretches: int) -> None:
+    bound = layout()
+    kind = bound.schema.node(Person)
+    found = [search(bound, kind, each, None, "GSI3") for each in (one & other, other & one)]
+    assert isinstance(found[0], IndexedSearch)
+    assert isinstance(found[1], IndexedSearch)
+    assert found[0].stretches == found[1].stretches
+    assert len(found[0].stretches) == stretches
+
+
 class Friends(Edge[Person, Person], symmetric=True):
     town: str = ""
 
