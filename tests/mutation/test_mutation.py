@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.mutation.__main__ import sampled
-from tests.mutation.folders import FOLDERS, ROOT
+from tests.mutation.folders import FOLDERS, PACKAGE, ROOT
 from tests.mutation.forks import Tell, in_a_fork
 from tests.mutation.mutants import changed_code, mutants_of
 from tests.mutation.reach import is_within
@@ -138,3 +138,20 @@ def test_a_frame_is_within_a_folder_if_a_function_of_it_is_running(tmp_path: Pat
     assert [is_within(frame, tmp_path) for frame in frames] == [True, True]
     assert not is_within(sys._getframe(), tmp_path)
     assert not is_within(None, tmp_path)
+
+
+def test_what_adjoin_imports_when_it_is_used_is_changed_too(tmp_path: Path) -> None:
+    """A fork that imported it would have it without the mutant."""
+    source = PACKAGE / "drawing.py"
+    test = tmp_path / "test_drawing_of_mutation.py"
+    test.write_text("def test_nothing():\n    pass\n")
+
+    def try_no_mutant(tell: Tell) -> bool:
+        for name in ("adjoin.drawing", "adjoin.placing"):
+            sys.modules.pop(name, None)
+        mutants = mutants_of(source)[:1]
+        Trials(mutants, 1, "", lambda verdict: None, keep=tmp_path / "kept", limit=0).run([str(test)])
+        tell("adjoin.drawing" in sys.modules)
+        return True
+
+    assert in_a_fork(try_no_mutant, limit=60) == (True, [True])

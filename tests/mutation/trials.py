@@ -9,6 +9,7 @@ import gc
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType, FunctionType
@@ -80,7 +81,12 @@ class Trials:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items if not _starts_others(item)}
-        live = _live_functions({mutant.path for mutant in self.mutants})
+        paths = {mutant.path for mutant in self.mutants}
+        # What adjoin imports when it is used would be imported in each fork, and without the mutant.
+        for path in paths:
+            if path.is_relative_to(PACKAGE):
+                import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
+        live = _live_functions(paths)
         gc.collect()
         gc.freeze()
         reach = reach_of(items.values(), self.package, self.keep)

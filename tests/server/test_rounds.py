@@ -261,6 +261,21 @@ def test_writes_that_come_while_others_wait_for_the_disk_share_a_round(
     assert len(commits.sizes) <= 2, "those that came during the first are the second"
 
 
+def test_a_query_takes_the_table_as_the_store_knows_it(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads the file for the definition only if what it knows does not fit."""
+    dynamodb = client(server)
+    dynamodb.put_item(TableName="Things", Item=key(1))
+    asked = {
+        "TableName": "Things",
+        "KeyConditionExpression": "PK = :p",
+        "ExpressionAttributeValues": {":p": key(1)["PK"]},
+    }
+    assert dynamodb.query(**asked)["Count"] == 1
+    monkeypatch.setattr(server._store, "definition", None)
+    assert dynamodb.query(**asked)["Count"] == 1
+    assert dynamodb.scan(TableName="Things")["Count"] == 1
+
+
 def test_an_index_that_another_process_adds_is_read(server: Server, path: Path) -> None:
     dynamodb = client(server)
     dynamodb.put_item(TableName="Things", Item={**key(1), "owner": {"S": "x"}})
