@@ -171,3 +171,17 @@ def test_edges_apart_from_their_source_that_an_index_finds() -> None:
     assert all_of(layout.ranges_beside(user, "u")) == all_of(layout.ranges_beside(user, "u", must_find=False)) == found
     assert layout.is_apart(kind)
     assert not layout.tells_target(kind)
+
+
+def test_an_index_that_may_lack_edges_which_leave_a_node_is_not_enough() -> None:
+    index = Index("BySource", "SPK", "SSK")
+    keys = {Likes: Keys("to#{target.id}", "{source.id}", indexes={"BySource": ("{source}", "{grade}")})}
+    layout = bound(Likes, indexes=(index,), keys=keys)
+    user = layout.schema.node(User)
+    sparse = "BySource: SPK=USER#u (literal, sparse)"
+    assert all_of(layout.ranges_beside(user, "u", must_find=False)) == sparse
+    assert all_of(layout.ranges_beside(layout.schema.node(Post), "p")) == "nowhere"
+    with pytest.raises(InvalidModel, match="so not all that leave a User can be found; give the layout reverse=Index"):
+        layout.ranges_beside(user, "u")
+    leaving, _ = layout.ranges_around(user, "u", "USER#u", must_find=False)
+    assert all_of(leaving) == f"table: PK=USER#u; {sparse}"
