@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
+from adjoin import AdjacencyList, Copy, Edge, Index, InvalidModel, InvalidValue, Keys, Node
 from adjoin.layouts.bound import BoundLayout
+from adjoin.schema import Schema
 from adjoin.values import Item
 from tests.layouts.designs import AGGREGATES, Author, Met, Reads, Work, Wrote
 
@@ -85,3 +87,59 @@ def test_an_edge_whose_managed_field_has_no_value() -> None:
     assert layout.with_managed_keys(wrote, other) == other
     reads, (plain,) = kind_of(layout, Reads), layout.items(Reads(source="a", target="w"))
     assert layout.with_managed_keys(reads, plain) is plain
+
+
+class Page(Node):
+    id: str
+    title: str = ""
+
+
+class Links(Edge[Page, Page]):
+    title: Annotated[str, Copy("target.title")] = ""
+    note: str = ""
+    tag: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("indexes", "lost"),
+    [
+        ({"One": ("all", "{title}#{note}")}, "ISK"),
+        # All keys of an index are written together.
+        ({"One": ("n#{note}", "{title}")}, "IPK"),
+        ({"One": ("n#{note}", "{tag}")}, None),
+        ({"One": ("all", "{title}#{note}"), "Two": ("n#{note}", "x")}, None),
+        # This key is not there if there is no tag.
+        ({"One": ("all", "{title}#{note}"), "Two": ("{note}#{tag}", "x")}, "ISK"),
+    ],
+)
+def test_a_value_that_only_a_key_of_managed_fields_holds_would_be_lost(
+    indexes: dict[str, Any], lost: str | None
+) -> None:
+    layout = AdjacencyList(
+        indexes=[Index("One", "IPK", "ISK"), Index("Two", "JPK", "JSK")][: len(indexes)],
+        keys={Links: Keys(indexes=indexes, only_in_keys=["note"])},
+    )
+    if lost is not None:
+        with pytest.raises(
+            InvalidModel, match=f"^Links.note is stored in the key '{lost}' only, which is written when a"
+        ):
+            layout.bind(Schema([Page, Links]))
+        return
+    bound = layout.bind(Schema([Page, Links]))
+    link = Links(source="a", target="b", note="n", tag="t")
+    (item,) = bound.items(link)
+    assert "note" not in item
+    assert bound.read(item) == link
+
+
+def test_a_value_that_no_key_would_hold_is_refused_beside_managed_fields_too() -> None:
+    layout = AdjacencyList(
+        indexes=[Index("One", "IPK", "ISK"), Index("Two", "JPK", "JSK")],
+        keys={Links: Keys(indexes={"One": ("all", "{title}"), "Two": ("x", "{note}#{tag}")}, only_in_keys=["note"])},
+    ).bind(Schema([Page, Links]))
+    assert layout.items(Links(source="a", target="b", note="n", tag="t"))
+    assert layout.items(Links(source="a", target="b"))
+    with pytest.raises(
+        InvalidValue, match=r"^Links\.note is stored in the key '\w+' only, .*, which the item does not have"
+    ):
+        layout.items(Links(source="a", target="b", note="n"))

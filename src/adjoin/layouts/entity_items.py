@@ -387,7 +387,7 @@ class EntityItems:
                 value = self._index_value(kind, name, template, values)
                 if value is not None:
                     item[name] = value
-            if (members := self._members[kind.model]).at_risk and not late:
+            if (members := self._members[kind.model]).at_risk:
                 members.check_kept(values, item)
         item.update(body)
         return self._without_lone_keys(kind, item, others or ()) if self._sparse else item

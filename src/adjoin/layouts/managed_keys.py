@@ -85,12 +85,27 @@ class ManagedKeys:
         return {name: kind.attributes[name] for name in managed if kind.attributes.get(name) in keys}
 
     def _check(self, kind: EntityType, managed: frozenset[str], late: Mapping[str, Template]) -> None:
-        stored = self._of(kind).record.stored_names
-        for name in managed - stored:
+        kept = self._of(kind)
+        for name in managed - kept.record.stored_names:
             raise InvalidModel(
                 f"{kind.name}.{name} is a managed field, so it needs an attribute of its own; take it out of "
                 f"only_in_keys="
             )
+        # These keys are made again from the item, so another key has to have such a value in any case.
+        optional = {name for name, info in kind.fields.items() if may_be_none(info)}
+        sure = {
+            name
+            for each in kept.sole_fields.keys() - late.keys()
+            for name in kept.sole_fields[each]
+            if not optional.intersection(kept.index_keys[each].names) - {name}
+        }
+        for attribute in late:
+            for name in sorted(kept.sole_fields[attribute] - sure):
+                raise InvalidModel(
+                    f"{kind.name}.{name} is stored in the key {attribute!r} only, which is written when a managed "
+                    f"field is known, so a put would lose it; store {name} in an attribute too: take it out of "
+                    f"only_in_keys="
+                )
         if isinstance(kind, EdgeType):
             for name in self.indexed[kind.model] if kind.symmetric else ():
                 raise InvalidModel(
