@@ -103,7 +103,7 @@ class ManagedKeys:
             for name in sorted(kept.sole_fields[attribute] - sure):
                 raise InvalidModel(
                     f"{kind.name}.{name} is stored in the key {attribute!r} only, which is written when a managed "
-                    f"field is known, so a put would lose it; store {name} in an attribute too: take it out of "
+                    f"field is known, and not by a put; store {name} in an attribute too: take it out of "
                     f"only_in_keys="
                 )
         if isinstance(kind, EdgeType):
