@@ -18,7 +18,7 @@ recorded first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -177,17 +177,29 @@ def open_record(layout: BoundLayout, described: TableResponse | None, *, tells: 
     if layout.why_no_own_items is not None:
         return
     recorded = yield from read_record(layout)
+    renamed = [] if recorded is None else _renamed(layout, recorded)
     if (recorded is None and (described is None or (yield from _is_empty(layout, described)))) or (
         recorded is not None and _new_in(layout, recorded)
     ):
         recorded = yield from _changed(layout, _added(layout))
     learn(layout, recorded)
     if recorded is not None and tells:
+        unread = unfilled(layout, recorded)
         for difference in differences_of(layout, recorded):
             if difference.is_due:
                 _log.warning("%s; run migrate", difference)
+            elif (difference.model, difference.name) in unread:
+                _log.warning("%s; give it a default, or fill it with migrate", difference)
             else:
                 _log.info("%s", difference)
+        for new, former in renamed:
+            _log.warning(
+                "%s is new in this table, and %s has the same keys and fields and is not declared any more; if the "
+                "class has only got another name, declare it with label=%r, so that its items are found",
+                new.name,
+                former.name,
+                former.word,
+            )
 
 
 def _is_empty(layout: BoundLayout, described: TableResponse) -> Plan[bool]:
@@ -208,6 +220,35 @@ def _new_in(layout: BoundLayout, recorded: RecordedForms) -> list[str]:
     """The words of the classes that are not in the record, and were not under another word."""
     known = {form.name for form in recorded.forms.values()}
     return [word for word, form in layout.forms().items() if word not in recorded.forms and form.name not in known]
+
+
+def _renamed(layout: BoundLayout, recorded: RecordedForms) -> list[tuple[ItemForm, ItemForm]]:
+    """The classes that are new, each with one that is not declared any more and differs from it by its name only."""
+    forms = layout.forms()
+    left = [form for word, form in recorded.forms.items() if word not in forms]
+    return [
+        (forms[word], former)
+        for word in _new_in(layout, recorded)
+        for former in left
+        if former.fields.items() <= forms[word].fields.items() and _shape(former) == _shape(forms[word])
+    ]
+
+
+def _shape(form: ItemForm) -> dict[str, str]:
+    """The keys of a class, without its word in them."""
+    return {name: text.replace(form.word, "") for name, text in form.keys.items()}
+
+
+def unfilled(layout: BoundLayout, recorded: RecordedForms) -> list[tuple[str, str]]:
+    """The names of classes and fields without which items cannot be read, and which older items do not have."""
+    kinds = {kind.word: kind for kind in layout.schema.types}
+    return [
+        (form.name, name)
+        for word, form in layout.forms().items()
+        if word in recorded.forms
+        for name in sorted(form.fields.keys() - recorded.forms[word].fields.keys())
+        if name in kinds[word].fields and kinds[word].fields[name].is_required() and not kinds[word].former.get(name)
+    ]
 
 
 def _added(layout: BoundLayout) -> Callable[[RecordedForms | None], RecordedForms]:
@@ -336,10 +377,11 @@ def differences_of(layout: BoundLayout, recorded: RecordedForms) -> list[Declare
     found: list[DeclaredDifference] = []
     forms = layout.forms()
     by_name = {form.name: form for form in recorded.forms.values()}
+    unread = unfilled(layout, recorded)
     for word, form in forms.items():
         stored = recorded.forms.get(word)
         if stored is not None:
-            found += _of_class(form, stored)
+            found += _of_class(form, stored, unread)
         elif form.name in by_name:
             found.append(
                 _difference(
@@ -363,7 +405,7 @@ def differences_of(layout: BoundLayout, recorded: RecordedForms) -> list[Declare
     return found
 
 
-def _of_class(form: ItemForm, stored: ItemForm) -> list[DeclaredDifference]:
+def _of_class(form: ItemForm, stored: ItemForm, unread: Collection[tuple[str, str]]) -> list[DeclaredDifference]:
     lacked = form.lacking(stored)
     found = [
         _difference(kind, form, name, lacks(form.name, (kind, name)), is_due=True) for kind, name in sorted(lacked)
@@ -376,6 +418,8 @@ def _of_class(form: ItemForm, stored: ItemForm) -> list[DeclaredDifference]:
             continue
         if theirs is None:
             message = f"{form.name}.{name} is new"
+            if (form.name, name) in unread:
+                message += " and has no default, so stored items that lack it cannot be read"
         elif ours is None:
             message = f"{form.name}.{name} is stored, and this graph does not declare it"
         else:

@@ -23,6 +23,7 @@ Before it, running `migrate` with the former declarations takes everything back.
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -44,6 +45,7 @@ from adjoin.plans.declared import (
     lacking,
     read_record,
     record_declared,
+    unfilled,
 )
 from adjoin.plans.migrating.completing import (
     Fill,
@@ -71,6 +73,8 @@ from adjoin.requests import (
 )
 from adjoin.units import CHANGES_KEPT
 from adjoin.values import Item, decode, encode
+
+_log = logging.getLogger("adjoin")
 
 MigrationStage: TypeAlias = Literal["reading", "waiting", "following", "counting", "ended"]
 
@@ -287,6 +291,7 @@ class Migration:
         self._total = described.item_count
         self._recorded = yield from read_record(layout)
         self._refuse_other_keys()
+        self._warn_of_unfilled()
         stored = yield from self._stored()
         target = target_of(layout)
         if stored is not None and stored.target != target and now - stored.at < _ALIVE and stored.stage != "waiting":
@@ -310,6 +315,20 @@ class Migration:
                 return 0.0
         yield from self._begin_pass(described, stored)
         return 0.0
+
+    def _warn_of_unfilled(self) -> None:
+        """Warns of new fields without which items cannot be read, and which this migration does not fill."""
+        names = {kind.word: kind.name for kind in self._layout.schema.types}
+        filled = {(names[word], name) for word, name in self._field_changes.fills}
+        for each in () if self._recorded is None else unfilled(self._layout, self._recorded):
+            if each not in filled:
+                name = ".".join(each)
+                _log.warning(
+                    "%s is new and has no default, so stored items that lack it cannot be read; pass "
+                    "fill={%r: function} to migrate, or give it a default",
+                    name,
+                    name,
+                )
 
     def _refuse_other_keys(self) -> None:
         """Refuses classes whose items are stored under other keys: these classes cannot read them."""
