@@ -87,6 +87,19 @@ def test_a_token_that_no_query_gave(given: int) -> None:
         decode_cursor(encode_cursor(START, given, b"query", b"secret"), b"query", b"secret")
 
 
+@pytest.mark.parametrize(
+    "start",
+    [[], "PK", {"PK": "a"}, {"PK": {}}, {"PK": {"S": 1}}, {"PK": {"S": "a", "N": "1"}}, {"PK": {"X": "a"}}],
+)
+def test_a_token_with_a_start_that_is_no_key(start: Any) -> None:
+    """One value that is none is enough. Who has no secret can make such a token."""
+    for wrong in (start, {**START, **start} if isinstance(start, dict) else start):
+        with pytest.raises(InvalidCursor, match="was not made by adjoin"):
+            decode_cursor(encode_cursor(wrong, 1, b"query", b""), b"query", b"")
+    with pytest.raises(InvalidCursor, match="was not made by adjoin"):
+        decode_cursor(encode_cursor({**START, "SK": {"X": "a"}}, 1, b"query", b""), b"query", b"")
+
+
 def test_a_token_is_spelled_as_ever() -> None:
     # People keep tokens, and other programs of the same graph read them.
     token = encode_cursor(START, 3, b"query", b"secret")

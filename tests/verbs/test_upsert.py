@@ -35,7 +35,7 @@ from adjoin import (
 from adjoin.expressions import Remove, Set, Value, attribute
 from adjoin.layouts.interface import DELETING, WRITTEN
 from adjoin.plans.deletion import TOKENS
-from adjoin.requests import Put, Update
+from adjoin.requests import Get, ItemResponse, Put, Update
 from tests.verbs.conftest import Everywhere
 
 
@@ -497,6 +497,25 @@ def test_edges_of_nodes_that_expire_and_edges_with_keys() -> None:
     assert g.upsert(Took, "s", "p", term="b", mark=7).term == "b"
     items = [item for change in g.changes() if (item := change.new_item)]
     assert all(WRITTEN in item for item in items), "as put stores it"
+
+
+class Opened(Edge[Page, Session]):
+    mark: int = 1
+
+
+@pytest.mark.parametrize(("model", "key"), [(Took, {"term": "a"}), (Opened, {})])
+def test_a_change_does_not_say_when_an_edge_was_written(model: type[Any], key: dict[str, Any]) -> None:
+    """The edge was stored before its node could expire, and is as old after the change."""
+    g = opened(Session, Page, Took, Opened)
+    g.put(model(source="a", target="b", **key))
+    layout = g._layout
+    stored = layout.edge_key(layout.schema.edge(model), "a", "b", key)
+    g._store.execute((Update("adjoin", stored, (Remove(attribute(WRITTEN)),)),))
+    assert g.upsert(model, "a", "b", **key, mark=5).mark == 5
+    (response,) = g._store.execute((Get("adjoin", stored),))
+    assert isinstance(response, ItemResponse)
+    assert response.item is not None
+    assert WRITTEN not in response.item
 
 
 def test_an_edge_whose_key_does_not_tell_its_target() -> None:

@@ -96,9 +96,8 @@ def branches_of(parts: Sequence[Predicate]) -> list[Branch] | None:
         else:
             found.append(tuple(whole))
     kept: list[Branch] = []
-    for at, branch in enumerate(found):
-        others = [*kept, *found[at + 1 :]]
-        if not any(_says(branch, other) and (other in kept or not _says(other, branch)) for other in others):
+    for branch in found:
+        if not any(_says(branch, other) and (other in kept or not _says(other, branch)) for other in found):
             kept.append(branch)
     return kept if len(kept) <= MAX_BRANCHES and sum(map(len, kept)) <= MAX_COMPARED else None
 
