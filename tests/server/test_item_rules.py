@@ -24,10 +24,10 @@ _DEEP = (
 _MIXED = "Can not use both expression and non-expression parameters in the same request: "
 
 
-def nested(levels: int) -> dict[str, Any]:
+def nested(levels: int, kind: str = "L") -> dict[str, Any]:
     value: dict[str, Any] = {"S": "x"}
     for _ in range(levels - 1):
-        value = {"L": [value]}
+        value = {"L": [value]} if kind == "L" else {"M": {"a": value}}
     return value
 
 
@@ -70,6 +70,8 @@ VALUES: list[tuple[dict[str, Any] | None, str | None]] = [
     (nested(MAX_NESTING), None),
     (nested(MAX_NESTING + 1), _DEEP),
     (nested(400), _DEEP),
+    (nested(MAX_NESTING, "M"), None),
+    (nested(MAX_NESTING + 1, "M"), _DEEP),
 ]
 
 

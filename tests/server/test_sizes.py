@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adjoin.errors import ItemTooLarge
-from adjoin.items import NormalItem, normal_item, plain_item
+from adjoin.items import NormalItem, normal_attribute, normal_item, plain_item
 from adjoin.requests import BatchWrite, CreateTable, Delete, DescribeTable, Get, ItemResponse, Put, TableResponse
 from adjoin.server.operations.interface import Operation
 from adjoin.server.serving import Server, serve
@@ -355,6 +356,39 @@ def test_names_of_tables(name: str, is_short: bool) -> None:
     ):
         read = short_write(operation).read
         assert (read(body) is not None) == is_short
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"S": "ä"}, {"B": "YQ=="}, {"N": "1.5"}, {"BOOL": False}, {"NULL": True}, {"SS": ["a", "b"]},
+        {"NS": ["1", "2"]}, {"BS": ["YQ=="]}, {"L": []}, {"L": [{"S": "a"}, {"B": "YQ=="}]}, {"M": {}},
+        {"M": {"b": {"L": [{"NULL": True}]}}},
+    ],
+)  # fmt: skip
+def test_what_is_in_normal_form_is_not_copied(value: dict[str, Any]) -> None:
+    item = {"a": value}
+    assert normal_item(item)[0] is item
+    assert normal_attribute(value) is value
+
+
+@pytest.mark.parametrize(
+    ("value", "normal"),
+    [
+        ({"N": "1.0"}, {"N": "1"}),
+        ({"B": "YR=="}, {"B": "YQ=="}),
+        ({"SS": ["b", "a"]}, {"SS": ["a", "b"]}),
+        ({"L": [{"S": "a"}, {"N": "1.0"}, {"S": "b"}]}, {"L": [{"S": "a"}, {"N": "1"}, {"S": "b"}]}),
+        ({"L": [{"N": "1.0"}, {"S": "a"}]}, {"L": [{"N": "1"}, {"S": "a"}]}),
+        ({"M": {"b": {"N": "1.0"}, "c": {"S": "a"}}}, {"M": {"b": {"N": "1"}, "c": {"S": "a"}}}),
+    ],
+)
+def test_what_is_not_in_normal_form_is_left_as_it_is_and_copied(value: dict[str, Any], normal: dict[str, Any]) -> None:
+    item = {"a": value, "x": {"S": "y"}}
+    given = deepcopy(item)
+    assert normal_item(item)[0] == {"a": normal, "x": {"S": "y"}}
+    assert normal_attribute(value) == normal
+    assert item == given
 
 
 def test_a_normal_item_is_the_item_that_was_given() -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from orjson import dumps, loads
 
@@ -126,6 +126,8 @@ def test_plain_items_are_what_the_rules_say(whole: Any) -> None:
 @given(
     st.dictionaries(st.text("abé\ud800", max_size=3), plain | broken | attributes | st.just(s("\udfff")), max_size=4)
 )
+@example({"\ud800": s("a")})
+@example({"a": {"X": "1"}})
 def test_an_item_is_refused_by_the_quick_check_as_by_the_rules(whole: Any) -> None:
     refused: list[str] = []
     for check in (normal_item, check_item):
@@ -140,6 +142,8 @@ def test_an_item_is_refused_by_the_quick_check_as_by_the_rules(whole: Any) -> No
 @given(
     st.lists(st.dictionaries(st.text("abé", max_size=3), plain | broken | attributes, max_size=4) | broken, max_size=3)
 )
+@example([{"a": {"X": "1"}}])
+@example([{"a": s("b"), "n": {"N": "1" * 42}}])
 def test_what_is_taken_for_plain_is_not_refused(items: Any) -> None:
     if are_plain(items):
         for item in items:
