@@ -6,7 +6,8 @@ import datetime as dt
 
 import pytest
 
-from adjoin import InvalidKey, InvalidValue, Ref
+from adjoin import InvalidKey, InvalidValue, MigrationDue, Ref
+from adjoin.layouts.forms import Due
 from tests.layouts.designs import (
     ANN,
     DAYS,
@@ -77,6 +78,37 @@ def test_a_node_in_a_shared_partition_is_told_by_both_keys() -> None:
     assert layout.id_in(order, "c|C1##o|000007") == ("C1", 7)
     for text in ("c|C1", "c|C1##o|7", "c|C1#o|000007", "c|C1##o|000007|x"):
         assert not layout.is_of(order, text)
+
+
+def test_what_the_items_of_a_family_lack_matters_where_all_of_them_are_read() -> None:
+    layout = DESIGNS[FAMILY].bound()
+    kinds = [*(layout.schema.node(model) for model in (Animal, Cat, Dog)), layout.schema.edge(Has)]
+    for lacking, refused in (
+        ("CAT", {"Animal", "Cat"}),
+        ("ANIMAL", {"Animal", "Cat", "Dog"}),
+        ("HAS", {"Has"}),
+        ("OWNER", set()),
+    ):
+        due = Due()
+        due.learn({lacking: frozenset({("indexed", "name")})}, {lacking: lacking})
+        found: set[str] = set()
+        for kind in kinds:
+            try:
+                due.check_field(kind, "name", "GSI3")
+            except MigrationDue:
+                found.add(kind.name)
+        assert found == refused, lacking
+
+
+def test_how_long_a_value_of_an_indexed_field_may_be() -> None:
+    """In the sort key of its entry, at least a separator follows it."""
+    layout = DESIGNS["an adjacency list"].bound()
+    index = layout.overloaded
+    assert index is not None
+    name = index.field(layout.schema.node(Person), "name")
+    assert name.text("x" * 1023) == "x" * 1023
+    with pytest.raises(InvalidKey, match=r"^a value of Person\.name in its index would have 1,024 bytes "):
+        name.text("x" * 1024)
 
 
 # --- single fields -----------------------------------------------------------------------------

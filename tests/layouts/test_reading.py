@@ -14,11 +14,16 @@ from adjoin import (
     Child,
     Edge,
     Graph,
+    Index,
     InvalidItem,
     InvalidKey,
+    InvalidValue,
+    Keys,
     MaterializedGraph,
     Node,
+    Ranked,
     Ref,
+    Top,
     Version,
 )
 from adjoin.layouts.adjacency_reader import is_same
@@ -151,6 +156,10 @@ def test_a_node_is_no_edge_that_could_have_its_key() -> None:
 class Lower(Node):
     id: Annotated[str, StringConstraints(to_lower=True)]
     name: str = ""
+
+
+class Numbered(Node):
+    id: int
 
 
 class Trimmed(Node, key=("left", "right")):
@@ -309,3 +318,60 @@ def test_what_does_not_fit_is_shown_as_it_is(
     with pytest.raises(InvalidItem, match=f"is not a valid {kind.name}: "):
         bound.decode_some(kind, stored, (wanted,))
     assert bound.decode_some(kind, stored, ()) is not None
+
+
+# --- who is in a list, and edges at one of several nodes ---------------------------------------
+
+
+class Buyer(Node):
+    id: str
+    largest: Annotated[list[int], Top("Bought", field="price", k=2)] = []
+    whose: Annotated[list[Ranked[int]], Top("Bought", field="price", k=2)] = []
+
+
+class Bought(Edge[Buyer, Numbered]):
+    price: int = 0
+
+
+def test_the_nodes_of_a_list_of_values_are_of_the_class_at_the_far_end() -> None:
+    bound = AdjacencyList().bind(Schema([Buyer, Numbered, Bought]))
+    (item,) = bound.items(Buyer(id="a"))
+    values: Any = {"L": [{"L": [{"N": "7"}, {"S": "3"}]}, {"L": [{"N": "5"}, {"S": "4"}]}]}
+    found: Any = bound.read({**item, "whose": values, "largest": {"L": [{"N": "7"}]}})
+    assert [(each.value, each.id, each.ref) for each in found.whose] == [
+        (7, 3, Numbered.ref(3)),
+        (5, 4, Numbered.ref(4)),
+    ]
+    assert found.largest == [7]
+    empty: Any = bound.read({name: value for name, value in item.items() if name != "whose"})
+    assert empty.whose == []
+    assert bound.decode(bound.schema.node(Buyer), {**item, "PK": {"S": "OTHER#a"}}) is None
+
+
+def test_an_extra_value_has_no_name_that_the_layout_uses() -> None:
+    layout = AdjacencyList(indexes=[Index("All", "APK", "ASK")], keys={Lower: Keys(indexes={"All": ("all", "{name}")})})
+    bound = layout.bind(Schema([Lower, Open, Knows]))
+    for name in ("PK", "GSI1PK", "APK", "ASK", "adjoin:life"):
+        with pytest.raises(
+            InvalidValue, match=f"^Open has an extra value '{name}', a name that its keys or fields use$"
+        ):
+            bound.items(Open(id="a", **{name: "x"}))
+    assert bound.items(Open(id="a", more="x"))[0]["more"] == {"S": "x"}
+
+
+class Friend(Edge[Lower | Guarded, Lower | Guarded], symmetric=True):
+    since: int = 0
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_symmetric_edge_at_one_of_several_nodes(layout: Layout) -> None:
+    """The key has the node at the other end as its target, whichever way the edge is read."""
+    with Graph(":memory:", [Lower, Guarded, Friend], layout) as g:
+        ann, bob = Lower.ref("ann"), Guarded.ref("bob")
+        g.put_many([Friend(source=ann, target=bob, since=3), Friend(source=ann, target=Lower.ref("bob"))])
+        one, turned = Friend(source=ann, target=bob, since=3), Friend(source=bob, target=ann, since=3)
+        for found, edge in ((g.out(ann, Friend), one), (g.into(ann, Friend), turned)):
+            assert list(found.within(target=bob)) == [edge]
+            (some,) = found.within(target=bob).only("since")
+            assert (some.source, some.target, some.since) == (edge.source, edge.target, 3)
+            assert list(found.within(target=Guarded.ref("bo"))) == []

@@ -185,7 +185,7 @@ class AdjacencyAccesses:
             # source and target exchanged.
             leaving = self._leaving(keys)
             assert leaving is not None
-            return replace(leaving, decode=lambda item: _turned(leaving.decode(item)), refine=_turned)
+            return replace(leaving, decode=lambda item: _turned(leaving.decode(item)), refine=_turned, is_turned=True)
         if reverse is None:
             return self._in_table(keys, "target") or self._by_declared_index(keys, "target")
         return self._by_index(reverse, keys)

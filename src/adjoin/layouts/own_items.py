@@ -124,7 +124,7 @@ class Satellites:
         found = []
         for field in self._element_fields(kind):
             stored = _stored(kind, field.name, item)
-            if stored is not None and _is_there(stored):
+            if stored is not None:
                 with suppress(InvalidKey, InvalidValue, TypeError):
                     value = self._keys.nodes[kind.model].record.decode_field(field.name, stored)
                     found += [self._copy_key(field, item, text) for text in field.texts(value)]

@@ -74,6 +74,8 @@ class EdgeAccess:
     """For a collection, which of the items that no class explains belong to it; None for none of them."""
     refine: Callable[[Any], Any] | None = None
     """What `decode` does with an edge after it was read; returns None for one that is not part of the answer."""
+    is_turned: bool = False
+    """Whether edges are read with their ends exchanged, because the keys are those of edges that leave the node."""
     is_sparse: bool = False
     """Whether edges of the class may be missing from the index, because a part of its key is None."""
 
@@ -313,14 +315,16 @@ def only_at(access: EdgeAccess, part: Part, known: Mapping[str, Any]) -> EdgeAcc
     end = access.kind.end(side) if access.kind is not None else None
     assert end is not None
     node = end.id(known[part.name])
+    seen = {"source": "target", "target": "source"}[side] if access.is_turned else side
+
+    def at_node(edge: Any) -> Any:
+        return edge if edge is not None and getattr(edge, seen) == node else None
 
     def refine(edge: Any) -> Any:
-        edge = edge if access.refine is None else access.refine(edge)
-        return edge if edge is not None and getattr(edge, side) == node else None
+        return at_node(edge if access.refine is None else access.refine(edge))
 
     def decode(item: Item) -> Any:
-        edge = access.decode(item)
-        return edge if edge is not None and getattr(edge, side) == node else None
+        return at_node(access.decode(item))
 
     return replace(access, decode=decode, refine=refine)
 
