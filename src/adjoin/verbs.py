@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType, NodeType
+from adjoin.entity_types import AnyEdge, EdgeType, Entity, EntityType
 from adjoin.errors import AdjoinError, InvalidRequest, InvalidValue, shown
 from adjoin.expressions import Not, Or, all_of
 from adjoin.field_types import problems_in
@@ -542,20 +542,21 @@ class Verbs(ABC):
             )
         return is_local
 
-    def _at_end(self, model: type[Any], side: str, x: Any) -> tuple[EdgeType, Any]:
-        """Returns a class of edges, and the id of the node at one of its ends."""
+    def _edge_type(self, model: type[Any]) -> EdgeType:
         try:
-            kind = self._schema.edges[model]
+            return self._schema.edges[model]
         except (KeyError, TypeError):
-            kind = self._schema.edge(model)
-        end: NodeType = getattr(kind, side)
-        return kind, x if type(x) is end.bare_id_type else end.id(x)
+            return self._schema.edge(model)
 
     def _out(self, model: type[Any], x: Any, consistent: bool | None) -> Question:
-        return self._question(self._layout.out(*self._at_end(model, "source", x)), consistent)
+        end = (kind := self._edge_type(model)).source
+        id = x if type(x) is end.bare_id_type else end.id(x)
+        return self._question(self._layout.out(kind, id), consistent)
 
     def _into(self, model: type[Any], x: Any, consistent: bool | None) -> Question:
-        return self._question(self._layout.into(*self._at_end(model, "target", x)), consistent)
+        end = (kind := self._edge_type(model)).target
+        id = x if type(x) is end.bare_id_type else end.id(x)
+        return self._question(self._layout.into(kind, id), consistent)
 
     def _children(self, x: Any, model: type[Any], consistent: bool | None) -> Question:
         kind = self._schema.node(model)
