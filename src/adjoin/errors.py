@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from copyreg import __newobj__  # type: ignore[attr-defined]
 from typing import Any
 
 from adjoin.dataclass import dataclass
@@ -57,7 +56,12 @@ class AdjoinError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Python would call the class with the message alone, which a class with more arguments does not take.
-        return __newobj__, (type(self), *self.args), self.__dict__
+        return _made_again, (type(self), *self.args), self.__dict__
+
+
+def _made_again(kind: type[AdjoinError], *args: object) -> AdjoinError:
+    """An error as it was pickled, without a call of its constructor."""
+    return kind.__new__(kind, *args)
 
 
 class InvalidModel(AdjoinError):

@@ -178,19 +178,6 @@ class FieldReference(Generic[ValueT]):
     # `==` makes a comparison, so references cannot be found in sets and dicts.
     __hash__ = None  # type: ignore[assignment]
 
-    if not TYPE_CHECKING:
-
-        def _joined(self, other: Any) -> NoReturn:
-            # `field("a") == 1 & field("b") == 2` means `field("a") == (1 & field("b")) == 2` in Python.
-            raise InvalidValue(
-                f"field({self.name!r}) alone is not a comparison; put parentheses around each side of & and |"
-            )
-
-        def __invert__(self) -> NoReturn:
-            self._joined(None)
-
-        __and__ = __rand__ = __or__ = __ror__ = _joined
-
     def between(self, low: ValueT, high: ValueT) -> Comparison:
         """The field lies between two values, both included."""
         return Comparison(self.name, "between", (low, high))
@@ -255,7 +242,19 @@ class FieldReference(Generic[ValueT]):
     def __sub__(self, amount: ValueT) -> RelativeChange:
         return RelativeChange(self.name, "-", amount)
 
+    # Operators that only refuse; type checkers refuse them because they do not know them.
     if not TYPE_CHECKING:
+
+        def _joined(self, other: Any) -> NoReturn:
+            # `field("a") == 1 & field("b") == 2` means `field("a") == (1 & field("b")) == 2` in Python.
+            raise InvalidValue(
+                f"field({self.name!r}) alone is not a comparison; put parentheses around each side of & and |"
+            )
+
+        def __invert__(self) -> NoReturn:
+            self._joined(None)
+
+        __and__ = __rand__ = __or__ = __ror__ = _joined
 
         def _calculated(self, other: Any, modulus: Any = None) -> NoReturn:
             raise InvalidValue(

@@ -73,7 +73,7 @@ def test_what_was_applied_is_stored_at_the_end_or_soon(
 
 
 @pytest.mark.parametrize(
-    ("ago", "is_drained", "strayed", "is_due"),
+    ("ago", "is_drained", "has_others", "is_due"),
     [
         (5, True, True, False),
         (6, True, True, True),
@@ -86,10 +86,10 @@ def test_what_was_applied_is_stored_at_the_end_or_soon(
     ],
 )
 def test_where_nothing_was_applied_the_position_does_not_become_too_old(
-    ago: float, is_drained: bool, strayed: bool, is_due: bool
+    ago: float, is_drained: bool, has_others: bool, is_due: bool
 ) -> None:
     record = {POSITION: {"S": "here"}, AT: number(NOW - ago)}
-    reading = Reading(record=record, strayed=strayed)
+    reading = Reading(record=record, has_others=has_others)
     assert _is_due(reading, "there", NOW, is_drained) is is_due
     assert _is_due(reading, "here", NOW, is_drained) is False
     for none in (None, {AT: number(NOW)}):

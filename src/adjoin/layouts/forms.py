@@ -224,6 +224,10 @@ class Due:
         self.absent = frozenset(indexes)
         self.is_any = bool(self.parts or self.absent or self.unsure)
 
+    def may_miss(self, kind: EntityType, index: str | None) -> bool:
+        """Whether a query of a class by an index, or in the table, may miss stored items; see `check_range`."""
+        return index in self.absent or self._first_due(_words(kind), _parts_of_range(index)) is not None
+
     def check_range(self, kind: EntityType | None, index: str | None) -> None:
         """Raises if a query of a class, or of every class, by an index or in the table, may miss stored items."""
         self._check_absent(index)
@@ -233,16 +237,12 @@ class Due:
             # In the partition of a node, an edge that has just become symmetric may lack its other item.
             self._check(words, [("symmetric", "")] if index is None else [("index", index)])
             return
-        wanted: list[FormPart] = [("keys", ""), ("symmetric", "")]
-        wanted += [("index", index)] if index is not None else []
-        self._check(_words(kind), wanted)
+        self._check(_words(kind), _parts_of_range(index))
 
     def check_around(self, kinds: Iterable[EntityType], index: str | None) -> None:
         """Raises if not all edges of these classes at a node are in the table, or in an index, where they belong."""
         words = [word for kind in kinds for word in _words(kind) if (word, index) not in self.resorted]
-        wanted: list[FormPart] = [("keys", ""), ("symmetric", "")]
-        wanted += [("index", index)] if index is not None else []
-        self._check(words, wanted)
+        self._check(words, _parts_of_range(index))
 
     def check_field(self, kind: EntityType, name: str, index: str) -> None:
         """Raises if a find by an indexed field may miss stored items."""
@@ -275,10 +275,16 @@ class Due:
         self._check(_words(kind), [("keys", "")])
 
     def _check(self, words: Iterable[str], wanted: Sequence[FormPart]) -> None:
+        if (found := self._first_due(words, wanted)) is not None:
+            raise MigrationDue(self._message(*found))
+
+    def _first_due(self, words: Iterable[str], wanted: Sequence[FormPart]) -> tuple[str, FormPart] | None:
+        """The word of a class and the part that its items may lack; None if there is none of these."""
         for word in words:
             for part in wanted:
                 if part in self.parts.get(word, ()) or part in self.unsure.get(word, ()):
-                    raise MigrationDue(self._message(word, part))
+                    return word, part
+        return None
 
     def _check_absent(self, index: str | None) -> None:
         if index is not None and index in self.absent:
@@ -292,6 +298,12 @@ class Due:
             f"{what}, so this query may miss some; run g.migrate() or adjoin migrate, which writes what they lack, and "
             f"again with finish=True or --finish when no older program writes any more"
         )
+
+
+def _parts_of_range(index: str | None) -> list[FormPart]:
+    """What a query of an index, or of the table, needs that all items have."""
+    wanted: list[FormPart] = [("keys", ""), ("symmetric", "")]
+    return wanted if index is None else [*wanted, ("index", index)]
 
 
 def _words(kind: EntityType) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from adjoin.dataclass import dataclass
 from adjoin.entity_types import EntityType
-from adjoin.errors import InvalidKey, InvalidValue, MigrationDue, TableMismatch, shown
+from adjoin.errors import InvalidKey, InvalidValue, shown
 from adjoin.field_types import may_be_none
 from adjoin.fields import AllOf, AnyOf, Comparison, Negation, Predicate, SizeComparison, TypeTest
 from adjoin.layouts.access_patterns import AccessPattern, PatternConditions
@@ -126,13 +126,7 @@ class _Asked:
 
     def _may_miss(self, found: PatternConditions) -> bool:
         """Whether stored items may lack their entries in an index until a migration has written them."""
-        if not self.layout.due.is_any:
-            return False
-        try:
-            self.layout.due.check_range(self.kind, found.pattern.index)
-        except (MigrationDue, TableMismatch):
-            return True
-        return False
+        return self.layout.due.is_any and self.layout.due.may_miss(self.kind, found.pattern.index)
 
     def _by_field(self, parts: Sequence[Predicate]) -> IndexedSearch | None:
         """The search by an indexed field, whose entries are in the order of that field only."""

@@ -104,7 +104,7 @@ class Reading:
     """Number of changes that were applied since the position was stored."""
     pending_since: float | None = None
     """When the first of those changes was applied; None if there was nothing to do since then."""
-    strayed: bool = False
+    has_others: bool = False
     """Whether the stream had other changes after the stored position than the write of the position itself."""
     is_early: bool = False
     """Whether the position was stored before the end of the stream was seen."""
@@ -127,7 +127,7 @@ def maintain_step(
         response: ItemResponse
         (response,) = yield (Get(layout.table, key_of(layout, POSITION), consistent=True),)
         reading.record, reading.is_begun, reading.applied = response.item, True, 0
-        reading.strayed, reading.is_early, reading.pending_since = False, False, None
+        reading.has_others, reading.is_early, reading.pending_since = False, False, None
         reading.after = None if response.item is None else response.item.get(POSITION, {}).get("S")
     changes = yield from _read(layout, reading, limit, clock)
     if changes is None:
@@ -135,7 +135,7 @@ def maintain_step(
     changes = yield from _read_on(layout, changes, limit)
     now, own = clock(), key_of(layout, POSITION)
     reading.lag = max(0.0, now - changes.changes[0].at) if changes.changes else 0.0
-    reading.strayed |= any(change.key != own for change in changes.changes)
+    reading.has_others |= any(change.key != own for change in changes.changes)
     counted = tally.changes
     outcome = yield from apply_each(layout, changes.changes, tally)
     reading.applied += tally.changes - counted
@@ -168,7 +168,7 @@ def leave(layout: BoundLayout, reading: Reading, clock: Callable[[], float] = ti
     before the next maintainer starts, changes would seem to be missing, although no program wrote any. The same is true
     if the stored position names a shard of the stream that was closed long ago.
     """
-    is_behind = reading.strayed or reading.is_early or reading.pending_since is not None
+    is_behind = reading.has_others or reading.is_early or reading.pending_since is not None
     if reading.is_begun and is_behind and reading.after is not None:
         yield from _store(layout, reading, reading.after, clock())
 
@@ -248,7 +248,7 @@ def _store(layout: BoundLayout, reading: Reading, reached: str, now: float) -> P
     except ConditionFailed:
         reading.is_begun = False
         return False
-    reading.record, reading.applied, reading.strayed, reading.pending_since = record, 0, False, None
+    reading.record, reading.applied, reading.has_others, reading.pending_since = record, 0, False, None
     return True
 
 
@@ -273,7 +273,7 @@ def _is_due(reading: Reading, position: str, now: float, is_drained: bool) -> bo
     record = reading.record
     if record is None or POSITION not in record:
         return True
-    fresh = 10 * _FRESH if not is_drained else _SOON if reading.strayed else _FRESH
+    fresh = 10 * _FRESH if not is_drained else _SOON if reading.has_others else _FRESH
     # The clocks of two machines differ a little. If the stored time is far in the future, do not wait until then.
     at = number_in(record, AT) or 0.0
     return record[POSITION].get("S") != position and not -_FRESH <= now - at <= fresh

@@ -16,7 +16,7 @@ from adjoin.dataclass import dataclass
 from adjoin.errors import TableNotEmpty
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import REVISION
-from adjoin.plans.migrating.passes import STATE, MigrationStage, StoredState
+from adjoin.plans.migrating.stored_state import STATE, MigrationStage, StoredState
 from adjoin.plans.steps.again import new_revision, same
 from adjoin.requests import (
     ChangesResponse,

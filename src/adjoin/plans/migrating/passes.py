@@ -27,7 +27,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from adjoin.dataclass import dataclass
 from adjoin.errors import (
@@ -55,6 +54,7 @@ from adjoin.plans.migrating.completing import (
 )
 from adjoin.plans.migrating.consumption import Consumption
 from adjoin.plans.migrating.planning import PAGE, SHOWN, field_changes_of
+from adjoin.plans.migrating.stored_state import STATE, MigrationStage, StoredState
 from adjoin.plans.migrating.strays import left_by, of_one_item, remove, strays_among
 from adjoin.plans.steps.again import new_revision, same
 from adjoin.plans.steps.batches import get_all, place_of
@@ -72,11 +72,9 @@ from adjoin.requests import (
     TableResponse,
 )
 from adjoin.units import CHANGES_KEPT
-from adjoin.values import Item, decode, encode
+from adjoin.values import Item, encode
 
 _log = logging.getLogger("adjoin")
-
-MigrationStage: TypeAlias = Literal["reading", "waiting", "following", "counting", "ended"]
 
 _SAVE = 2.0
 """Seconds after which the position is stored again."""
@@ -85,7 +83,6 @@ _ALIVE = 60.0
 _CLOCKS = 60.0
 """Seconds by which the clocks of programs may differ from that of the change stream."""
 _PROGRESS, _NAME = "MIGRATE", "progress"
-STATE = "adjoin:migration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,32 +140,13 @@ class MigrationReport:
         return f"{told}; {ends[self.stage]}"
 
 
-_FLOATS = ("begun", "looked", "asked", "rcu", "wcu", "seconds", "at")
-"""The fields of states that are floats. They are stored as text, because a stored number is never read as a float."""
-
-
 # --- the stored state --------------------------------------------------------------------------
-
-
-class StoredState:
-    """The state of a migration, as a record in a table has it."""
-
-    __slots__ = ()
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def plain(self) -> dict[str, Any]:
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "item"}
-        return plain | {name: repr(plain[name]) for name in _FLOATS if name in plain}
-
-    @classmethod
-    def of_item(cls, item: Item) -> Self:
-        plain = decode(item[STATE])
-        floats = {name: float(plain[name]) for name in _FLOATS if name in plain}
-        return cls(**{**plain, **floats, "starts": dict(plain["starts"]), "item": item})
 
 
 @dataclass(frozen=True, slots=True)
 class _State(StoredState):
+    """The state of a migration in its table: where the pass over the table is, and what it has done."""
+
     target: str
     stage: MigrationStage
     starts: Mapping[str, Item | None]

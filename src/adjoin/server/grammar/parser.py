@@ -37,7 +37,7 @@ _TOKENS = re.compile(
     r"|(?P<value>:[A-Za-z0-9_]+)"
     r"|(?P<index>0|[1-9][0-9]*)"
     r"|(?P<mark><>|<=|>=|[=<>()\[\],.+-])"
-    r"|(?P<stray>[^ \t\r\n])"
+    r"|(?P<other>[^ \t\r\n])"
 )
 
 
@@ -46,7 +46,7 @@ class ExpressionFault(Exception):
 
 
 class ExpressionToken(NamedTuple):
-    """`kind` is the keyword or punctuation mark itself, or one of word, name, value, index, stray and end."""
+    """`kind` is the keyword or punctuation mark itself, or one of word, name, value, index, other and end."""
 
     kind: str
     text: str
