@@ -198,14 +198,14 @@ ONE_KEY = Design(
         reverse=None,
         indexes=[
             Index("From", "from", "day"),
-            Index("To", "to", shards=2),
+            Index("ByEnd", "to", shards=2),
             Index("Metres", "m", "metres", projection=Projection("KEYS_ONLY")),
         ],
         keys={
             Sensor: Keys("s.{id}"),
             Near: Keys(
                 "{source.id}.{target.id}.{day}",
-                indexes={"From": "{source.id}", "To": "{target.id}.{shard}", "Metres": "m"},
+                indexes={"From": "{source.id}", "ByEnd": "{target.id}.{shard}", "Metres": "m"},
             ),
         },
     ),
@@ -288,13 +288,13 @@ DAYS = Design(
             Alarm: Keys(
                 "al#{at:%Y-%m-%d}",
                 "{at}#{source.id}#{target.id}",
-                indexes={"Level": ("{source.id}#{shard}", "al#{at}"), "To": ("{target}", "{at}")},
+                indexes={"Level": ("{source.id}#{shard}", "al#{at}"), "ByEnd": ("{target}", "{at}")},
             ),
         },
         indexes=[
             Index("City", "CPK", "CSK", shards=range(1, 3), shard_by="city"),
             Index("Level", "LPK", "LSK", shards=2, projection=Projection("INCLUDE", ("level",))),
-            Index("To", "TPK", "TSK"),
+            Index("ByEnd", "TPK", "TSK"),
         ],
     ),
     [Device, Event, Owner, Alarm],
@@ -313,10 +313,10 @@ ENDS_IN_ATTRIBUTES = Design(
             Device: Keys("dev#{id}", "dev"),
             Owner: Keys("own#{id}", "own", attributes={"shown": "owner {id}"}),
             Alarm: Keys(
-                sort="al#{at}", attributes={"owner": "{target.id}"}, indexes={"By": ("{target.id}", "{grade}")}
+                sort="al#{at}", attributes={"owner": "{target.id}"}, indexes={"ByOwner": ("{target.id}", "{grade}")}
             ),
         },
-        indexes=[Index("By", "owner", "graded")],
+        indexes=[Index("ByOwner", "owner", "graded")],
     ),
     [Device, Owner, Alarm],
     [Device(id="d1"), Owner(id="o"), Alarm(source="d1", target="o", at=dt.datetime(2026, 1, 2, 3))],
