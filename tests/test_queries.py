@@ -24,7 +24,6 @@ from adjoin import (
     InvalidCursor,
     InvalidKey,
     InvalidValue,
-    Keys,
     Node,
     Unique,
     UnknownField,
@@ -564,45 +563,3 @@ def test_children_are_part_of_a_collection_and_go_with_their_parent() -> None:
         assert list(graph.scan(Payment)) == [Payment(parent="b", at=1)]
         # What they claimed is free.
         graph.put(Payment(parent="b", at=2, receipt="r1"))
-
-
-# --- edges that arrive at one node in several shards -------------------------------------------
-
-
-class Reader(Node):
-    id: str
-
-
-class Book(Node):
-    id: str
-
-
-class Read(Edge[Reader, Book]):
-    pages: int = 0
-
-
-def test_edges_in_several_shards_are_one_query() -> None:
-    layout = AdjacencyList(
-        reverse=None,
-        indexes=[Index("Into", "GPK", "GSK", shards=3)],
-        keys={Read: Keys(indexes={"Into": ("{target}#{shard}", "{source}")})},
-        escape=True,
-    )
-    with Graph(":memory:", [Reader, Book, Read], layout) as g:
-        readers = [f"r{number:02}" for number in range(20)]
-        g.put_many(Read(source=id, target="b", pages=number) for number, id in enumerate(readers))
-        query = g.into("b", Read)
-        assert [edge.source for edge in query] == readers
-        assert [edge.source for edge in query.reverse()] == readers[::-1]
-        assert query.count() == 20
-        assert query.limit(7).count() == 7
-        assert [edge.source for edge in query.where(field("pages") > 16)] == readers[17:]
-        found: list[str] = []
-        token: str | None = None
-        while len(found) < 20:
-            page = query.page(6, token)
-            found += [edge.source for edge in page]
-            token = page.next
-            assert (token is None) is (len(found) == 20)
-        assert found == readers
-        assert repr(query).startswith("<EdgeQuery of Read at 'BOOK#b#0' and 2 other shards in the index Into; ")

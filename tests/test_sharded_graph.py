@@ -7,7 +7,19 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AdjacencyList, Graph, Indexed, InvalidValue, MaterializedGraph, Node, Throttled, field
+from adjoin import (
+    AdjacencyList,
+    Edge,
+    Graph,
+    Index,
+    Indexed,
+    InvalidValue,
+    Keys,
+    MaterializedGraph,
+    Node,
+    Throttled,
+    field,
+)
 from adjoin.layouts.interface import Layout
 from adjoin.plans.shards import HEAT, MAP, VERSION, report_heat
 from adjoin.requests import Get, Put, Query, Request, Response
@@ -310,3 +322,45 @@ def test_what_is_written_again_and_again_does_not_make_a_field_large() -> None:
         town.clock.now += WINDOW
     assert town.heat().size <= 41 * 10**9, "of the last report, and what the table has"
     assert town.map().shards_of() == 1
+
+
+# --- edges that arrive at one node in several shards -------------------------------------------
+
+
+class Reader(Node):
+    id: str
+
+
+class Book(Node):
+    id: str
+
+
+class Read(Edge[Reader, Book]):
+    pages: int = 0
+
+
+def test_edges_in_several_shards_are_one_query() -> None:
+    layout = AdjacencyList(
+        reverse=None,
+        indexes=[Index("Into", "GPK", "GSK", shards=3)],
+        keys={Read: Keys(indexes={"Into": ("{target}#{shard}", "{source}")})},
+        escape=True,
+    )
+    with Graph(":memory:", [Reader, Book, Read], layout) as g:
+        readers = [f"r{number:02}" for number in range(20)]
+        g.put_many(Read(source=id, target="b", pages=number) for number, id in enumerate(readers))
+        query = g.into("b", Read)
+        assert [edge.source for edge in query] == readers
+        assert [edge.source for edge in query.reverse()] == readers[::-1]
+        assert query.count() == 20
+        assert query.limit(7).count() == 7
+        assert [edge.source for edge in query.where(field("pages") > 16)] == readers[17:]
+        found: list[str] = []
+        token: str | None = None
+        while len(found) < 20:
+            page = query.page(6, token)
+            found += [edge.source for edge in page]
+            token = page.next
+            assert (token is None) is (len(found) == 20)
+        assert found == readers
+        assert repr(query).startswith("<EdgeQuery of Read at 'BOOK#b#0' and 2 other shards in the index Into; ")

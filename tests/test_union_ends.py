@@ -5,11 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from typing import Annotated, Any
-from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from orjson import loads
 from pydantic import Field
 
@@ -21,13 +18,11 @@ from adjoin import (
     Edge,
     Expires,
     Graph,
-    Indexed,
     InvalidKey,
     InvalidModel,
     InvalidValue,
     Keys,
     MaterializedGraph,
-    Max,
     Node,
     NotFound,
     Ref,
@@ -41,82 +36,12 @@ from adjoin.schema import Schema
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
 from tests.servers.open import Stores
+from tests.unions import LAYOUTS, MODELS, Bot, Comment, Friend, Liked, Line, Post, Rated, Seen, User
 
-
-class User(Node):
-    id: str
-    score: int = 0
-    likes: Annotated[int, Count("Liked")] = 0
-    best: Annotated[int | None, Max("Liked", field="score")] = None
-    reach: Annotated[int, Sum("Liked", field="likes")] = 0
-
-
-class Bot(Node, key=("owner", "number")):
-    owner: str
-    number: int
-    score: int = 0
-    likes: Annotated[int, Count("Liked", where=field("at") > 0)] = 0
-
-
-class Post(Node):
-    id: str
-    title: str = ""
-    score: int = 0
-    likes: Annotated[int, Count("Liked")] = 0
-    fans: Annotated[int, Sum("Liked", field="score")] = 0
-
-
-class Comment(Node):
-    id: int
-    title: str = ""
-    score: int = 0
-    likes: Annotated[int, Count("Liked", consistency="transaction")] = 0
-
-
-class Line(Child[Post], key=("number",)):
-    number: int
-    title: str = ""
-    score: int = 0
-    likes: int = 0
-
-
-class Liked(Edge[User | Bot, Post | Comment | Line]):
-    at: int = 0
-    what: Annotated[str, Copy("target.title")] = ""
-
-
-class Rated(Edge[User, Post | Comment | Line], key=("term",), order="at"):
-    term: str
-    at: int = 0
-    stars: Annotated[int | None, Indexed()] = None
-    mood: Annotated[str | None, Indexed()] = None
-
-
-class Seen(Edge[User, Post | Comment | Line], key=("term",)):
-    term: str
-
-
-class Friend(Edge[User | Bot, User | Bot], symmetric=True):
-    since: int = 0
-
-
-MODELS: list[Any] = [User, Bot, Post, Comment, Line, Liked, Rated, Seen, Friend]
-LAYOUTS: dict[str, Layout] = {
-    "adjacency list": AdjacencyList(),
-    "materialized graph": MaterializedGraph(),
-    "own": AdjacencyList(
-        keys={
-            Post: Keys(partition="p#{id}", sort="p#{id}"),
-            Comment: Keys(partition="c#{id:06}", sort="meta"),
-            Friend: Keys(sort="f#{target}"),
-            Rated: Keys(sort="r#{target}#{term}"),
-            Liked: Keys(sort="l#{target}"),
-        },
-        escape=True,
-    ),
-}
 ANN, BOT = User(id="ann", score=2), Bot(owner="o#1", number=3, score=5)
+
 POST, COMMENT, LINE = Post(id="1", title="P", score=10), Comment(id=1, title="C", score=20), Line(parent="1", number=7)
+
 NODES = [ANN, BOT, POST, COMMENT, LINE]
 
 
@@ -381,35 +306,6 @@ def test_tenants_have_edges_of_their_own() -> None:
         assert (acme.get(User, "ann") or ANN).likes == 3
 
 
-# --- refs as values ----------------------------------------------------------------------------
-
-
-def test_a_ref_is_dumped_and_validated() -> None:
-    class Event(Node):
-        id: UUID
-
-    class Slot(Child[Event], key=("at",)):
-        at: dt.date
-
-    class Booked(Edge[User, Event | Slot]):
-        pass
-
-    id = UUID(int=7)
-    for target in (Event.ref(id), Slot.ref((id, dt.date(2024, 1, 2)))):
-        booked = Booked(source="ann", target=target)
-        assert Booked.model_validate_json(booked.model_dump_json()) == booked
-        assert Booked.model_validate(booked.model_dump()) == booked
-        assert len({booked.target, target}) == 1
-    assert Booked(source="ann", target=Event.ref(str(id))).target == Event.ref(id)
-    assert Booked(source="ann", target=Event.ref(id)).model_dump() == {
-        "source": "ann",
-        "target": {"model": "Event", "id": id},
-    }
-    assert Booked.model_json_schema()["properties"]["target"]["required"] == ["model", "id"]
-    with pytest.raises(InvalidKey, match="must be a Event or a Slot, got a User"):
-        Booked.model_validate({"source": "ann", "target": {"model": "User", "id": "ann"}})
-
-
 # --- base classes ------------------------------------------------------------------------------
 
 
@@ -615,34 +511,3 @@ def test_nodes_that_expire_take_their_edges_along() -> None:
         assert WRITTEN in raw(g, Get(layout.table, key))[0].item
         assert g.delete(Session, "s")
         assert g.out(ANN, Opened).count() == 0
-
-
-# --- keys --------------------------------------------------------------------------------------
-
-
-texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
-refs = st.one_of(
-    st.builds(Post.ref, texts),
-    st.builds(Comment.ref, st.integers(0, 999_999)),
-    st.builds(Line.ref, st.tuples(texts, st.integers(-5, 5))),
-)
-sources = st.one_of(st.builds(User.ref, texts), st.builds(Bot.ref, st.tuples(texts, st.integers(-5, 5))))
-BOUND = {
-    (name, tenant): layout.bind(Schema(MODELS), tenant) for name, layout in LAYOUTS.items() for tenant in (None, "acme")
-}
-
-
-@pytest.mark.parametrize("bound", BOUND.values(), ids=map(str, BOUND))
-@given(data=st.data())
-def test_distinct_ends_have_distinct_keys_and_are_read_back(bound: Any, data: st.DataObject) -> None:
-    kind = bound.schema.edge(Liked)
-    one, other = (data.draw(st.tuples(sources, refs)) for _ in range(2))
-    keys = [bound.edge_key(kind, *ends, {}) for ends in (one, other)]
-    assert (keys[0] == keys[1]) is (one == other)
-    for source, target in (one, other):
-        edge = Liked(source=source, target=target, at=1)
-        (item,) = bound.items(edge)
-        assert bound.kind_of(item) is kind
-        assert bound.read(item) == edge
-        assert bound.id_in(kind.target, bound.node_text(kind.target, target)) == target
-        assert bound.ends(kind, item) == (bound.node_text(kind.source, source), bound.node_text(kind.target, target))

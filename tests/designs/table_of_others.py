@@ -55,3 +55,15 @@ def asked(g: Graph, query: Any, *given: Any) -> tuple[Any, int]:
         elif isinstance(found, Iterable) and not isinstance(found, BaseModel):
             found = list(found)
     return found, meter.requests
+
+
+def paged(query: Any, limit: int) -> list[Any]:
+    """All results, in pages with tokens."""
+    found: list[Any] = []
+    token: str | None = None
+    while True:
+        page = query.page(limit=limit, after=token)
+        found += page
+        token = page.next
+        if token is None:
+            return found

@@ -22,52 +22,20 @@ from adjoin import (
     Expires,
     Graph,
     Index,
-    Indexed,
     InvalidRequest,
     InvalidValue,
     Keys,
-    MaterializedGraph,
     MigrationReport,
     Node,
     Sum,
     TableNotEmpty,
-    Unique,
     Version,
     field,
 )
 from adjoin.requests import Put, ReadChanges, Scan, UpdateTable
 from adjoin.stores.sqlite import AsyncSQLiteStore, SQLiteStore
+from tests.migrating.into_school import MODELS, OTHER, Course, Enrollment, Student, filled, other, stored_raw
 from tests.migrating.moves import stored
-
-
-class Student(Node):
-    id: str
-    name: Annotated[str, Indexed()]
-    email: Annotated[str | None, Unique()] = None
-
-
-class Course(Node):
-    id: str
-
-
-class Enrollment(Edge[Student, Course], order="at"):
-    at: int
-
-
-MODELS: list[type[Any]] = [Student, Course, Enrollment]
-OTHER = MaterializedGraph(table="Other")
-
-
-def filled(number: int = 10) -> Graph:
-    g = Graph(SQLiteStore(":memory:"), MODELS)
-    g.put_many(Student(id=f"S{at}", name=f"n{at % 3}", email=f"e{at}") for at in range(number))
-    g.put_many(Course(id=f"C{at}") for at in range(2))
-    g.put_many(Enrollment(source=f"S{at}", target=f"C{at % 2}", at=-at) for at in range(number))
-    return g
-
-
-def other(layout: Any = OTHER, models: list[type[Any]] = MODELS) -> Graph:
-    return Graph(SQLiteStore(":memory:"), models, layout)
 
 
 def everything(graph: Graph, models: list[type[Any]] = MODELS) -> list[str]:
@@ -362,11 +330,6 @@ def test_edges_of_nodes_that_expire_keep_when_they_were_written() -> None:
     assert there["adjoin:written"] == here["adjoin:written"]
 
 
-def stored_raw(graph: Graph) -> list[Any]:
-    (page,) = graph._store.execute([Scan(graph._layout.table)])
-    return list(page.items)  # type: ignore[union-attr]
-
-
 def test_attributes_that_no_field_explains_move_along() -> None:
     old, new = filled(1), other()
     item = next(each for each in stored_raw(old) if each["PK"] == {"S": "COURSE#C0"})
@@ -395,76 +358,6 @@ def test_items_of_no_class_stay_and_are_counted() -> None:
     assert (report.ended, report.others) == (True, 1)
     assert "1 are of no class and stay in the old table" in str(report)
     assert "leave 1 items of no class" in str(old.migrate(into=other(), dry_run=True))
-
-
-# --- other classes -----------------------------------------------------------------------------
-
-
-def test_classes_of_the_same_name_may_differ_in_label_fields_and_marks() -> None:
-    def newer() -> list[type[Any]]:
-        class Student(Node, label="PUPIL"):
-            id: str
-            name: str
-            year: int
-
-        class Course(Node):
-            id: str
-            title: Annotated[str, Unique()] = "none"
-
-        class Enrollment(Edge[Student, Course], label="TAKES", key=("at",)):
-            at: int
-
-        return [Student, Course, Enrollment]
-
-    old = filled(4)
-    old.delete(Course, "C1")
-    models = newer()
-    new = other(models=models)
-    report = old.migrate(into=new)
-    assert len(report.refused) == 4
-    assert "year" in str(report.refused[0])
-    report = old.migrate(into=new, finish=True, fill={"Student.year": lambda item: 2000 + int(item["email"][1:])})
-    assert report.ended
-    assert new.get(models[0], "S3") == models[0](id="S3", name="n0", year=2003)
-    assert [each.at for each in new.into("C0", models[2])] == [0, -2]
-    (raw,) = (each for each in stored_raw(new) if each.get("email") == {"S": "e3"})
-    assert raw["year"] == {"N": "2003"}, "the field that is gone moves along as an attribute"
-
-
-def test_classes_that_would_lose_something_are_refused_before_anything_is_written() -> None:
-    class Longer(Node, key=("id", "name")):
-        id: str
-        name: str
-
-    Longer.__name__ = "Student"
-
-    class Twice(Edge[Student, Course], key=("at",), label="ENROLLMENT"):
-        at: int
-
-    Twice.__name__ = "Enrollment"
-
-    class Mutual(Edge[Student, Student], symmetric=True):
-        pass
-
-    class OneWay(Edge[Student, Student], label="MUTUAL"):
-        pass
-
-    OneWay.__name__ = "Mutual"
-    cases: list[tuple[Graph, Graph, str]] = [
-        (filled(1), other(models=[Student, Course]), "no class Enrollment"),
-        (filled(1), other(models=[Longer, Course]), "the id of a Student is made of id here and of id, name"),
-        (
-            other(AdjacencyList(), [Student, Course, Twice]),
-            other(),
-            "distinguishes Enrollment edges between the same nodes",
-        ),
-        (other(AdjacencyList(), [Student, Mutual]), other(models=[Student, OneWay]), "symmetric in one of the two"),
-    ]
-    for old, new, message in cases:
-        before = stored_raw(new)
-        with pytest.raises(InvalidRequest, match=message):
-            old.migrate(into=new)
-        assert stored_raw(new) == before
 
 
 # --- what is refused ---------------------------------------------------------------------------

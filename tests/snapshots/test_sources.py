@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
-from random import Random
 from typing import Annotated, Any
 
 import orjson
@@ -17,7 +14,6 @@ import pytest
 import adjoin
 from adjoin import (
     AdjacencyList,
-    AlreadyExists,
     AsyncGraph,
     ChangesTrimmed,
     Child,
@@ -29,7 +25,6 @@ from adjoin import (
     InvalidSnapshot,
     InvalidValue,
     Keys,
-    NotFound,
     NotInSnapshot,
     Snapshot,
     UnknownField,
@@ -40,54 +35,10 @@ from adjoin.layouts.interface import DELETING
 from adjoin.requests import Delete, Put, Request, Scan, UpdateTable
 from adjoin.stores.sqlite.store import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
-from tests.snapshots.graphs import (
-    EDGES,
-    FIELDS,
-    MODELS,
-    WALKS,
-    Bought,
-    Friend,
-    Knows,
-    Likes,
-    Met,
-    Note,
-    Person,
-    Thing,
-    answers,
-    opened,
-    told,
-)
+from tests.snapshots.graphs import EDGES, FIELDS, MODELS, Bought, Friend, Knows, Note, Person, Thing, opened, told
+from tests.snapshots.sourced import ITEMS, assert_same
 from tests.waiting import until
 from tests.walks.graphs import LAYOUTS
-
-ITEMS: list[Any] = [
-    *(Person(id=id, age=at) for at, id in enumerate("abcd")),
-    Thing(id=8, price=Decimal("2.5")),
-    *(
-        Knows(source=a, target=b, weight=at)
-        for at, (a, b) in enumerate([("a", "b"), ("b", "c"), ("c", "a"), ("a", "d"), ("d", "x")])
-    ),
-    Met(source="a", target="b", year=1),
-    Met(source="a", target="b", year=2),
-    Friend(source="a", target="c", weight=3),
-    Bought(source="a", target=8, day=2),
-    Bought(source="b", target=8, day=1),
-    Likes(source="a", target=Thing.ref(8)),
-    Note(parent="a", at=1),
-]
-
-
-def assert_same(graph: Graph, snapshot: Any) -> None:
-    for name, steps in WALKS.items():
-        for id in "abc":
-            assert answers(steps(snapshot.walk(Person.ref(id)))) == answers(steps(graph.walk(Person.ref(id)))), name
-
-
-@pytest.fixture(params=sorted(LAYOUTS))
-def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Graph]:
-    with opened(request.param, ITEMS, f"{tmp_path / 'graph.db'}?durability=process") as found:
-        yield found
-
 
 # --- sources -----------------------------------------------------------------------------------
 
@@ -327,96 +278,6 @@ def test_rows_move_and_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
                     assert [(edge.target, edge.weight) for edge in held.edges()] == [
                         (edge.target, edge.weight) for edge in live.edges()
                     ]
-
-
-# --- folders -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("is_served", [False, True], ids=["file", "serve"])
-def test_a_table_of_the_same_name_is_not_followed(
-    is_served: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
-
-    def opened_in(name: str, stack: ExitStack) -> Graph:
-        location = str(tmp_path / name)
-        if is_served:
-            server = stack.enter_context(adjoin.serve(location))
-            location = f"dynamodb://walks?endpoint={server.endpoint}&region=us-east-1"
-        g = stack.enter_context(Graph(location, [Person, Knows], layout=AdjacencyList(table="walks")))
-        g.create_table()
-        return g
-
-    with ExitStack() as stack:
-        one, other = opened_in("one.db", stack), opened_in("other.db", stack)
-        one.put(Knows(source="a", target="b"))
-        one.snapshot([Knows]).save(tmp_path / "saved")
-        other.put_many(Knows(source="x", target=id) for id in "abc")
-        with pytest.raises(InvalidSnapshot, match="of another table with the name 'walks'"):
-            other.open_snapshot(tmp_path / "saved").follow(once=True)
-        one.put(Knows(source="b", target="c"))
-        snapshot = one.open_snapshot(tmp_path / "saved")
-        assert snapshot.follow(once=True) == 1
-        # Saved again, it is still of that table; one of an earlier version does not know of which it is.
-        snapshot.save(tmp_path / "saved")
-        with pytest.raises(InvalidSnapshot):
-            other.open_snapshot(tmp_path / "saved").follow(once=True)
-        place = tmp_path / "saved" / "snapshot.json"
-        manifest = orjson.loads(place.read_bytes())
-        del manifest["table id"], manifest["checksum"], manifest["checksums"]
-        place.write_bytes(orjson.dumps(manifest))
-        assert one.open_snapshot(tmp_path / "saved").follow(once=True) == 0
-
-
-def test_a_folder_is_replaced_and_refused(graph: Graph, tmp_path: Path) -> None:
-    folder = tmp_path / "saved"
-    graph.snapshot([Knows]).save(folder)
-    graph.snapshot(EDGES, FIELDS).save(folder)
-    assert_same(graph, graph.open_snapshot(folder))
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith("saved.")]
-    (tmp_path / "mine").mkdir()
-    with pytest.raises(AlreadyExists, match="mine exists and is not a snapshot"):
-        graph.snapshot([Knows]).save(tmp_path / "mine")
-    with pytest.raises(NotFound, match=r"nowhere has no snapshot.json"):
-        graph.open_snapshot(tmp_path / "nowhere")
-    with pytest.raises(InvalidSnapshot, match="of the table 'walks' and tenant None"):
-        graph.for_tenant("t").open_snapshot(folder)
-    manifest = orjson.loads((folder / "snapshot.json").read_bytes())
-    # As a snapshot of a version without checksums: whatever it says is read.
-    del manifest["checksum"], manifest["checksums"]
-    for change, message in (
-        ({"format": 99}, "has the format 99, and this version reads 1"),
-        ({"keys": {"Gone": []}}, "was made with another declaration of Gone"),
-        ({"relations": [{}]}, "is damaged"),
-    ):
-        (folder / "snapshot.json").write_bytes(orjson.dumps(manifest | change))
-        with pytest.raises(InvalidSnapshot, match=message):
-            graph.open_snapshot(folder)
-    (folder / "snapshot.json").write_bytes(orjson.dumps(manifest))
-    assert_same(graph, graph.open_snapshot(folder))
-    for content in (b"no array", b""):
-        (folder / "edges.0.out.far.npy").write_bytes(content)
-        with pytest.raises(InvalidSnapshot, match="is damaged"):
-            graph.open_snapshot(folder)
-
-
-def test_damage_anywhere_is_noticed(graph: Graph, tmp_path: Path) -> None:
-    """Compiled code reads what the arrays say: a place beyond the end of one would end the process."""
-    folder = tmp_path / "saved"
-    graph.snapshot(EDGES, FIELDS).save(folder)
-    chance = Random(7)
-    for number, path in enumerate(sorted(folder.iterdir())):
-        whole = path.read_bytes()
-        # Spaces of the manifest say nothing.
-        places = [place for place, byte in enumerate(whole) if byte not in b" \n" or path.suffix == ".npy"]
-        place = chance.choice(places)
-        end = whole[place + 1 :] if number % 4 else b""
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << chance.randrange(8)]) + end)
-        with pytest.raises(InvalidSnapshot, match="saved "):
-            graph.open_snapshot(folder)
-        path.write_bytes(whole)
-    assert_same(graph, graph.open_snapshot(folder))
 
 
 # --- arguments and fields ----------------------------------------------------------------------
