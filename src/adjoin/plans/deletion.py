@@ -528,10 +528,10 @@ def sweep(layout: BoundLayout, node_key: str, key: Item, token: str, around: Nei
     # symmetric edge.
     for is_own in (False, True):
         places = [place for place in around.edges if (place in around.own) is is_own]
-        having = [place for place in places if (node_key, token) in _marks(around.edges[place])]
-        yield from _remove(layout, around, having, marked)
+        having = {place: (node_key, token) in _marks(around.edges[place]) for place in places}
+        yield from _remove(layout, around, [place for place in places if having[place]], marked)
         if around.node is None:
-            yield from _remove(layout, around, [place for place in places if place not in {*having}], None, absent)
+            yield from _remove(layout, around, [place for place in places if not having[place]], None, absent)
     record = layout.deletion_key(node_key)
     only = Compare("=", attribute(TOKENS), Value({"SS": [token]}))
     try:
