@@ -105,6 +105,7 @@ def test_shards_come_where_they_are_needed() -> None:
     grown = town.map()
     assert grown.version == 1
     assert grown.shards_of("py") > 1, "the value is what is hot"
+    assert index_of(town.graph).book.map(SCOPE) == grown, "who has reported knows what came of it"
     assert town.heat().units == 2 * REPORT_AFTER, "of the window that has begun"
     town.write(town.graph, 20)
     assert town.shards() == {"PERSON#skill#0"}, "announced, and not written to yet"

@@ -48,7 +48,7 @@ _KEYS = (
 _WRITES = (
     "tests/plans", "tests/verbs", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",
     "tests/maintenance/test_at_once.py", "tests/maintenance/test_copies.py", "tests/batch/test_audit.py",
-    "tests/migrating/test_undeclared.py", "tests/migrating/test_migrate.py",
+    "tests/migrating/test_undeclared.py", "tests/migrating/test_migrate.py", "tests/migrating/test_orders.py",
 )  # fmt: skip
 _COUNTS = ("tests/maintenance", "tests/test_tenants.py", "tests/test_explain.py")
 

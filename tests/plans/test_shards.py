@@ -545,6 +545,9 @@ def test_what_cannot_be_raised() -> None:
     graph = opened(SQLiteStore(":memory:"), 3)
     with pytest.raises(InvalidKey, match="'GSI1' is not an index with a number of shards; such indexes are 'ByName'"):
         graph.raise_shards("GSI1", 4)
+    adaptive = Graph(":memory:", [Citizen], MaterializedGraph())
+    with pytest.raises(InvalidKey, match="'GSI1' is not an index with a number of shards; such indexes are none"):
+        adaptive.raise_shards("GSI1", 4)
     for wrong in (2, 0, 10_001):
         with pytest.raises(InvalidValue):
             graph.raise_shards("ByName", wrong)

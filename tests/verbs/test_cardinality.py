@@ -24,8 +24,9 @@ from adjoin import (
     TransactionCanceled,
     field,
 )
+from adjoin.expressions import Set, Value, attribute
 from adjoin.layouts.interface import OWNER, Layout
-from adjoin.requests import Delete
+from adjoin.requests import Delete, Update
 from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
 from tests.growing import scanned
@@ -266,6 +267,20 @@ def test_a_node_with_more_edges_than_a_transaction_takes() -> None:
         with g.meter() as meter:
             g.connect(BilledTo, "7", "b")
         assert meter.requests == 2, "nothing is in the way"
+
+
+@pytest.mark.parametrize(("model", "ends"), [(BilledTo, ("1", "a")), (Married, ("a", "b")), (Married, ("b", "a"))])
+def test_a_claim_that_another_edge_has_taken_over_stays(model: type[Any], ends: tuple[str, str]) -> None:
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([Invoice(id="1"), Customer(id="a"), Customer(id="b")])
+        g.connect(model, *ends)
+        first, *others = [g._layout.key_of(each) for each in scanned(g) if OWNER in each]
+        g._store.execute([Update("adjoin", first, (Set(attribute(OWNER), Value({"S": "another"})),))])
+        assert g.disconnect(model, *ends) is True
+        assert list(g.out(ends[0], model)) == []
+        left = [each for each in scanned(g) if OWNER in each]
+        assert [(g._layout.key_of(each), each[OWNER]) for each in left] == [(first, {"S": "another"})]
+        assert len(others) == (1 if model is Married else 0)
 
 
 class Order(Node):
