@@ -303,3 +303,28 @@ def test_an_index_that_is_added_does_not_vouch_for_the_rest(layout: Any, tenant:
     assert graph.find(Marked, field("name") == "n").count() == 5
     assert graph.get(Marked, email="e3") is not None
     assert [each.since for each in graph.into("P0", InOrder).between(-3, -1)] == [-3, -2, -1]
+
+
+class Claimed(Node, label="PERSON"):
+    id: str
+    name: str
+    email: Annotated[str, Unique()]
+
+
+@pytest.mark.parametrize(
+    ("tenant", "due"),
+    [
+        (None, {("indexed", "name")}),
+        # Of the items of others it sees nothing, so they may lack their claims too.
+        ("acme", {("indexed", "name"), ("unique", "email")}),
+    ],
+)
+def test_what_an_added_index_leaves_as_due(tenant: str | None, due: set[Any]) -> None:
+    store = SQLiteStore(":memory:")
+    old = Graph(store, [Claimed], tenant=tenant)
+    old.put_many(Claimed(id=f"P{at}", name="n", email=f"e{at}") for at in range(5))
+    store.execute([Delete(old._layout.table, old._layout.declarations_key)])
+    graph = Graph(store, [Marked], tenant=tenant)
+    recorded = run(read_record(graph._layout), store)
+    assert recorded is not None
+    assert recorded.forms["PERSON"].due == due

@@ -6,8 +6,9 @@ import datetime as dt
 from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
-from adjoin import Child, Count, Edge, Expires, Graph, Immutable, InvalidModel, InvalidValue, Node
+from adjoin import Child, Count, Edge, Expires, Graph, Immutable, InvalidModel, InvalidValue, Node, Top
 from adjoin.expressions import Compare, Exists, Not, Or, Value, attribute
 from adjoin.layouts.interface import WRITTEN
 from adjoin.plans import managed_fields
@@ -128,3 +129,21 @@ def test_fields_of_nodes_and_children_are_immutable_and_those_of_edges_are_refus
         g.put_many([Account(id="a"), Booking(parent="a", number=1, text="x")])
         with pytest.raises(InvalidValue, match=r"^Booking.text is immutable"):
             g.update(Booking, ("a", 1), text="y")
+
+
+class Visited(Node):
+    id: str
+    latest: Annotated[list[int], Top("Visits", field="at", k=2)] = Field(default_factory=list)
+
+
+class Visits(Edge[Page, Visited]):
+    at: int = 0
+
+
+def test_a_new_node_has_the_default_that_its_class_makes() -> None:
+    with Graph(":memory:", [Page, Visited, Visits]) as g:
+        g.add(Visited(id="a"))
+        with pytest.raises(
+            InvalidValue, match=r"Visited.latest is a managed field, and begins with \[\]; leave it out"
+        ):
+            g.add(Visited(id="b", latest=[1]))

@@ -9,7 +9,15 @@ import pytest
 
 from adjoin import Edge, Graph, Indexed, InvalidValue, Node, TransactionCanceled, Unique, field
 from adjoin.errors import AdjoinError
-from adjoin.plans.repair import remove_dangling, remove_stray, restore_satellites, restore_twin, write_fields
+from adjoin.layouts.interface import TWIN
+from adjoin.plans.repair import (
+    remove_dangling,
+    remove_left_twin,
+    remove_stray,
+    restore_satellites,
+    restore_twin,
+    write_fields,
+)
 from adjoin.plans.steps.again import ATTEMPTS
 from adjoin.requests import Delete, Get, ItemResponse, Put, TransactWrite
 
@@ -168,6 +176,31 @@ def test_the_other_half_is_that_of_what_is_there_by_then(g: Graph) -> None:
     with pytest.raises(TransactionCanceled):
         performed(g, restore_twin(g._layout, knows, halves[0]), *others)
     assert performed(g, restore_twin(g._layout, knows, halves[0]), *others[:-1]) == halves
+
+
+@pytest.mark.parametrize("is_marked", [True, False])
+@pytest.mark.parametrize("is_left", [True, False])
+def test_what_a_migration_added_goes_if_the_other_half_is_gone(g: Graph, is_marked: bool, is_left: bool) -> None:
+    knows = kind_of(g, Knows)
+    g.put(Knows(source="a", target="b", since=3))
+    one, other = key("PERSON#a", "KNOWS#PERSON#b"), key("PERSON#b", "KNOWS#PERSON#a")
+    if is_marked:
+        g._store.execute((Put("adjoin", item(g, other) | {TWIN: {"BOOL": True}}),))
+    if is_left:
+        g._store.execute((Delete("adjoin", one),))
+    performed(g, remove_left_twin(g._layout, knows, other))
+    assert (item(g, other) is None) == (is_marked and is_left)
+    performed(g, remove_left_twin(g._layout, knows, key("PERSON#x", "KNOWS#PERSON#y")))
+
+
+def test_what_a_migration_added_stays_if_the_other_half_comes_back_meanwhile(g: Graph) -> None:
+    knows = kind_of(g, Knows)
+    g.put(Knows(source="a", target="b", since=3))
+    one, other = key("PERSON#a", "KNOWS#PERSON#b"), key("PERSON#b", "KNOWS#PERSON#a")
+    half = item(g, one)
+    g._store.execute((Put("adjoin", item(g, other) | {TWIN: {"BOOL": True}}), Delete("adjoin", one)))
+    performed(g, remove_left_twin(g._layout, knows, other), lambda: g._store.execute((Put("adjoin", half),)))
+    assert item(g, other) is not None
 
 
 # --- satellites --------------------------------------------------------------------------------

@@ -273,9 +273,9 @@ class KeyReading:
                 whole=asked.is_completed,
             )
         first, *further = stream.partition
+        last = asked.sort[-1] if asked.sort else None
         # All conditions on the sort key but the last are equalities.
-        *fixed, last = asked.sort or (None,)
-        equal = [(each.attribute, each.operands[0]) for each in fixed if each is not None]
+        equal = [(each.attribute, each.operands[0]) for each in asked.sort[:-1]]
         return Query(
             self._layout.table,
             first,
