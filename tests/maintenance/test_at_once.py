@@ -170,6 +170,30 @@ def test_a_node_that_is_made_with_its_edges_is_counted_in_every_index(library: G
     assert [edge.shelf for edge in library.out("a", Holds)] == ["x", "x"]
 
 
+class Case(Node):
+    id: str
+    room: Annotated[str, Indexed()] = "r"
+    colour: Annotated[str, Indexed()] = "red"
+    books: Annotated[int, Count("Stores", consistency="transaction"), Indexed()] = 0
+
+
+class Stores(Edge[Case, Book]):
+    pass
+
+
+def test_a_node_that_is_made_with_its_edges_is_found_by_how_many_they_are() -> None:
+    with Graph(":memory:", [Case, Book, Stores]) as g:
+        g.put_many([Book(id="one"), Book(id="two")])
+        with g.transaction() as t:
+            t.put(Case(id="a"))
+            t.connect(Stores, "a", "one")
+            t.connect(Stores, "a", "two")
+        whole = Case(id="a", books=2)
+        for condition in (field("books") == 2, field("room") == "r", field("colour") == "red"):
+            assert list(g.find(Case, condition)) == [whole]
+        assert list(g.find(Case, field("books") == 0)) == []
+
+
 @pytest.mark.parametrize(
     ("change", "copied"),
     [
