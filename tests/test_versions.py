@@ -24,9 +24,6 @@ from adjoin import (
     Version,
     field,
 )
-from adjoin.evaluate import condition_test
-from adjoin.layouts.interface import DELETING
-from adjoin.plans.versions import Seen, as_seen
 from adjoin.requests import Delete, Put, TransactWrite, Update
 from adjoin.stores.sqlite import SQLiteStore
 from tests.conftest import Open
@@ -594,19 +591,3 @@ def test_a_symmetric_edge_with_more_items_is_put_again(models: Any) -> None:
             with pytest.raises(ConditionFailed, match="its version is"):
                 g.put(stale)
         assert [each.revision for each in g.find(road, field("length") == 3)] == [2]
-
-
-@pytest.mark.parametrize(("model", "can_be_hidden"), [(Plain, False), (Named, True)])
-def test_what_was_seen_has_no_mark_either(model: type[Any], can_be_hidden: bool) -> None:
-    """A delete that hides an edge, between the look and the put, must not be overwritten."""
-    with Graph(":memory:", MODELS) as g:
-        layout = g._layout
-        (kind,) = (each for each in layout.schema.types if each.model is model)
-        assert kind.can_be_hidden == can_be_hidden
-        version = kind.attributes[kind.version or ""]
-        item: dict[str, Any] = {"PK": {"S": "a"}, "SK": {"S": "b"}, version: {"N": "3"}}
-        hidden = {**item, DELETING: {"SS": ["token"]}}
-        seen = condition_test(as_seen(layout, kind, Seen(3)))
-        assert [seen(each) for each in (item, hidden)] == [True, not can_be_hidden]
-        marked = condition_test(as_seen(layout, kind, Seen(3, hidden[DELETING])))
-        assert [marked(each) for each in (item, hidden)] == [False, True]

@@ -27,8 +27,10 @@ class Folder:
 
 _READS = (
     "tests/test_queries.py", "tests/test_shared_partitions.py", "tests/finding/test_find.py",
-    "tests/finding/test_declared_indexes.py", "tests/finding/test_requests.py", "tests/plans/test_pages.py",
-    "tests/test_graph.py", "tests/test_sharp_corners.py", "tests/test_scans.py", "tests/test_children.py",
+    "tests/finding/test_declared_indexes.py", "tests/finding/test_declared_predicates.py",
+    "tests/finding/test_requests.py", "tests/plans/test_pages.py",
+    "tests/test_graph.py", "tests/test_sharp_corners.py", "tests/test_scans.py", "tests/test_scan_pages.py",
+    "tests/test_children.py",
     "tests/layouts/test_targets.py", "tests/test_sharded_graph.py", "tests/finding/test_branches.py",
     "tests/finding/test_own_indexes.py", "tests/finding/test_counts_and_consistency.py",
     "tests/finding/test_compound_orders.py", "tests/finding/test_shard_fields.py", "tests/finding/test_copied_keys.py",
@@ -40,15 +42,17 @@ _KEYS = (
     "tests/maintenance/test_tenants.py", "tests/maintenance/test_by_hand.py", "tests/examples/test_education.py",
     "tests/examples/test_homes.py", "tests/examples/test_invoices.py", "tests/examples/test_people.py",
     "tests/test_declarations.py", "tests/maintenance/test_declarations.py", "tests/designs/test_published_graph.py",
-    "tests/designs/test_edges_of_their_own.py", "tests/designs/test_typed_keys.py", "tests/designs/test_formats.py",
+    "tests/designs/test_edges_of_their_own.py", "tests/designs/test_typed_keys.py", "tests/designs/test_typed_edges.py",
+    "tests/designs/test_formats.py",
     "tests/designs/test_time_series.py", "tests/designs/test_partitions_of_lists.py", "tests/test_unexplained.py",
-    "tests/test_families.py", "tests/test_union_ends.py", "tests/test_composite_ids.py",
+    "tests/test_families.py", "tests/test_union_ends.py", "tests/test_union_refs.py", "tests/test_composite_ids.py",
     "tests/verbs/test_cardinality.py", "tests/verbs/test_computed.py",
 )  # fmt: skip
 _WRITES = (
     "tests/plans", "tests/verbs", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",
     "tests/maintenance/test_at_once.py", "tests/maintenance/test_copies.py", "tests/batch/test_audit.py",
     "tests/migrating/test_undeclared.py", "tests/migrating/test_migrate.py", "tests/migrating/test_orders.py",
+    "tests/migrating/test_dry_runs.py",
 )  # fmt: skip
 _COUNTS = ("tests/maintenance", "tests/test_tenants.py", "tests/test_explain.py")
 
