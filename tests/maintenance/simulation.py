@@ -21,6 +21,7 @@ from adjoin.requests import (
     BatchGet,
     BatchGetResponse,
     Delete,
+    Get,
     ItemChange,
     Plan,
     Put,
@@ -29,11 +30,12 @@ from adjoin.requests import (
     Request,
     Response,
     Scan,
+    TransactGet,
 )
 from adjoin.reserved import DECLARED
 from adjoin.stores.sqlite import SQLiteStore
 
-SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "20"))
+SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "12"))
 """Histories for each set of classes. `make simulations` runs many more of them."""
 FEW = max(SEEDS // 10, 2)
 """For simulations that take longer, or vary what others have shown."""
@@ -52,6 +54,7 @@ def examples(number: int) -> int:
     return 10 * number if IS_ALL else number
 
 
+READS = (Get, BatchGet, TransactGet, Query, Scan, ReadChanges)
 LIMIT = 200_000
 """Requests after which something goes round in circles."""
 
@@ -109,7 +112,7 @@ class Process:
         """A request that it is about to make."""
         return self._batch[self._open[0]]
 
-    def step(self, chance: random.Random) -> None:
+    def step(self, chance: random.Random) -> Request:
         """Performs one request of the batch, any of those that are left; the last one lets the plan go on."""
         number = self._open.pop(chance.randrange(len(self._open)))
         request = self._batch[number]
@@ -121,6 +124,7 @@ class Process:
             except AdjoinError as error:
                 self._failure = self._failure or error
         self._answered()
+        return request
 
     def _get_one(self, number: int, request: BatchGet, chance: random.Random) -> None:
         """Reads one item of a batch, because the items of a batch are not read at one instant."""
@@ -254,7 +258,7 @@ class Simulation:
         self.are_torn = seed % 3 == 0
         """Whether batches are read item by item."""
         self.watch: Callable[[], None] = lambda: None
-        """Called after every request."""
+        """Called after every request that writes: others leave all as it was."""
 
     def write(self, plan: Plan[Any], name: str) -> None:
         """Starts a writer, and lets everybody work for a while."""
@@ -280,8 +284,8 @@ class Simulation:
             # Long enough for others to do and undo something, and to apply it.
             process.asleep_until = self.requests + self.chance.randrange(10, 100)
             return
-        process.step(self.chance)
-        self.watch()
+        if not isinstance(process.step(self.chance), READS):
+            self.watch()
         self._writers = [writer for writer in self._writers if not writer.is_done]
         for place, (maintainer, changes) in enumerate(self._at_work):
             has_crashed = maintainer is process and self.chance.random() < self._crashes

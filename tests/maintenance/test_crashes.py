@@ -69,7 +69,7 @@ def test_it_may_stop_at_every_request(
     when: str, before: Callable[[Graph], None], after: Callable[[Graph], None]
 ) -> None:
     """At some of them: every other one has maintenance before it, so the stride is odd."""
-    number = 0 if when == "before" else stride(3) // 2
+    number = 0 if when == "before" else stride(5) // 2
     while True:
         store = FaultyStore(SQLiteStore(":memory:"))
         graph = Graph(store, MODELS)
@@ -89,14 +89,14 @@ def test_it_may_stop_at_every_request(
         graph.close()
         if not stopped:
             break
-        number += stride(3)
+        number += stride(5)
     assert number > 30
 
 
 @pytest.mark.simulation
 def test_it_may_stop_again_and_again() -> None:
     chance = random.Random(7)
-    for _ in range(max(FEW, 4)):
+    for _ in range(FEW):
         store = FaultyStore(SQLiteStore(":memory:"))
         graph = Graph(store, MODELS)
         happen(graph)

@@ -266,8 +266,8 @@ def test_what_a_crash_left_is_no_fault_and_goes_with_a_repair(g: Graph, mend: st
     pending = [rank for rank in unnamed_ranks(g) if rank["value"] == {"N": "1"}]
     assert len(pending) == 4
     assert len(unnamed_ranks(g)) == 8
-    assert not [each for each in g.verify(threads=1).findings if each.kind == "rank"]
     if mend == "verify":
+        assert not [each for each in g.verify(threads=1).findings if each.kind == "rank"]
         g.verify(repair=["rank"], threads=1)
         # What somebody may be about to name is left.
         assert unnamed_ranks(g) == pending

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import product
 from typing import Annotated, Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from adjoin import AdjacencyList, Edge, Graph, Index, Indexed, InvalidModel, Keys, MigrationDue, Node, field
 from adjoin.aggregates import Copy, Count, Max, PageRank, Sum, Top
 from adjoin.stores.sqlite import SQLiteStore
+from tests.maintenance.simulation import stride
 from tests.maintenance.test_rankings import LAYOUTS, Bought, Buyer, Product, ranking
 
 # --- other keys --------------------------------------------------------------------------------
@@ -130,8 +132,11 @@ class Refers(Edge[Site, Site]):
     pass
 
 
-@pytest.mark.parametrize(("page", "links"), [(Page, Links), (Site, Refers)])
-@pytest.mark.parametrize("layout", LAYOUTS)
+SUMMARIZED = list(product(LAYOUTS, [(Page, Links), (Site, Refers)]))[:: stride(3)]
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("layout", "page", "links"), [(layout, *models) for layout, models in SUMMARIZED])
 def test_nodes_are_listed_by_a_summary(layout: str, page: Any, links: Any) -> None:
     with Graph(":memory:", [page, links], LAYOUTS[layout]) as g:
         g.put_many(page(id=f"{number}") for number in range(6))

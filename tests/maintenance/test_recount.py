@@ -48,6 +48,7 @@ from tests.maintenance.models import (
 from tests.maintenance.simulation import (
     FEW,
     FIRST,
+    IS_ALL,
     LateIndexes,
     Process,
     Simulation,
@@ -505,7 +506,7 @@ def simulate_close_calls(seed: int) -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize("part", range(2))
 def test_no_value_looks_right_by_chance(part: int) -> None:
-    with_seeds(simulate_close_calls, part, 2, 10 * FEW)
+    with_seeds(simulate_close_calls, part, 2, (10 if IS_ALL else 5) * FEW)
 
 
 @pytest.mark.simulation
@@ -517,8 +518,8 @@ def test_in_another_layout() -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_it_may_stop_at_every_request(when: str) -> None:
-    """At every twelfth, which are others before and after it; at all of them if all cases are tried."""
-    number = 0 if when == "before" else stride(12) // 2
+    """At every twentieth, which are others before and after it; at all of them if all cases are tried."""
+    number = 0 if when == "before" else stride(20) // 2
     while True:
         store = FaultyStore(SQLiteStore(":memory:"))
         graph = Graph(store, MODELS)
@@ -543,5 +544,5 @@ def test_it_may_stop_at_every_request(when: str) -> None:
         graph.close()
         if not stopped:
             break
-        number += stride(12)
+        number += stride(20)
     assert number > 30

@@ -19,7 +19,7 @@ from adjoin.plans.maintenance.standing import RECORD, key_of
 from adjoin.requests import Delete, Put, Update
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import AttributeValue, Item
-from tests.maintenance.simulation import IS_ALL, stored
+from tests.maintenance.simulation import stored, stride
 
 
 class User(Node):
@@ -122,15 +122,15 @@ def calls(g: Graph) -> dict[str, Any]:
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("first_type", range(len(OTHERS) if IS_ALL else 2))
+@pytest.mark.parametrize("first_type", range(0, len(OTHERS), stride(len(OTHERS))))
 def test_every_attribute_of_our_own_with_another_type(first_type: int) -> None:
-    """Each place with one of the types, or without it; with all of them, if there is time."""
+    """Places with one of the types, or without it, in turns; each with all of them, if there is time."""
     with filled() as first:
         places = own_places(first)
         assert {path[0] for _, path in places} >= {"o", "i", "s", "applied", "near", "rules", "position", "adjoin:life"}
         was = stored(first)
-    for number, (item, path) in enumerate(places):
-        other = OTHERS[(number + first_type * 3) % len(OTHERS)] if not IS_ALL else OTHERS[first_type]
+    for number, (item, path) in list(enumerate(places))[:: stride(2)]:
+        other = OTHERS[(number + first_type) % len(OTHERS)]
         with Graph(SQLiteStore(":memory:"), MODELS) as g:
             g._store.execute([Put(g._layout.table, each) for each in was])
             g._store.execute([Put(g._layout.table, spoilt(item, path, other))])
@@ -144,7 +144,8 @@ def test_every_attribute_of_our_own_with_another_type(first_type: int) -> None:
                     raise
 
 
-@pytest.mark.parametrize("name", ["adjoin:life", "adjoin:turn", "adjoin:left"])
+@pytest.mark.simulation
+@pytest.mark.parametrize("name", ["adjoin:life", "adjoin:turn", "adjoin:left"][:: stride(3)])
 def test_a_node_that_cannot_be_read_is_told_and_repaired_once_the_attribute_is_gone(name: str) -> None:
     with filled() as g:
         layout = g._layout

@@ -41,7 +41,7 @@ from adjoin.stores.sqlite import SQLiteStore
 from tests.aws.event_source_mapping import Context, Table, event_of
 from tests.faults import FaultyStore
 from tests.maintenance.models import SHOP, Customer, Placed
-from tests.maintenance.simulation import stored
+from tests.maintenance.simulation import stored, stride
 
 
 class Shop(Node):
@@ -207,7 +207,8 @@ def test_what_is_set_aside_is_the_tenant_s_own(g: Graph) -> None:
     assert (g.health().set_aside, acme.health().set_aside) == (1, 3)
 
 
-@pytest.mark.parametrize("layout", ["adjacency list", "materialized graph"], indirect=True)
+@pytest.mark.simulation
+@pytest.mark.parametrize("layout", ["materialized graph", "adjacency list"][:: stride(2)], indirect=True)
 def test_one_rebuild(g: Graph, tmp_path: Path) -> None:
     fill(g)
     g.maintain(once=True)
@@ -235,20 +236,22 @@ def test_a_tenant_s_rebuild_is_of_that_tenant(g: Graph) -> None:
     assert g.rebuild(dry_run=True).differ == len(TENANTS) - 1
 
 
-@pytest.mark.parametrize("layout", ["adjacency list", "materialized graph"], indirect=True)
+@pytest.mark.simulation
+@pytest.mark.parametrize("layout", ["adjacency list", "materialized graph"][:: stride(2)], indirect=True)
 def test_one_audit(g: Graph, tmp_path: Path) -> None:
     fill(g)
     g.maintain(once=True)
     spoil(g)
-    audit = g.verify(report=tmp_path / "report.json")
+    audit = g.verify(repair=True, report=tmp_path / "report.json")
     assert audit.tenants == tuple(sorted(filter(None, TENANTS)))
     found, beside = audit.findings
     assert (found.kind, found.name, found.count) == ("aggregate", "SHOP.total", len(TENANTS))
-    # The copies for an index have the value that was spoilt on the node only.
-    assert (beside.kind, beside.count) == ("index entry", len(TENANTS))
+    # The copies for an index have the value that was spoilt on the node only. The items of tenants are read before
+    # anything is repaired; those of the graph itself are read again, and agree by then.
+    assert (beside.kind, beside.count) == ("index entry", len(TENANTS) - 1)
     assert [each.get("tenant") for each in found.examples] == [None, *sorted(filter(None, TENANTS))]
     assert json.loads((tmp_path / "report.json").read_text())["faults"] == audit.faults
-    assert g.verify(repair=True).left == 0
+    assert audit.left == 0
     assert g.verify()
     assert_true(g)
 
@@ -307,7 +310,7 @@ def test_tenants_that_are_many(g: Graph, monkeypatch: pytest.MonkeyPatch) -> Non
     """Few of them are known at a time, and few of their files are open."""
     monkeypatch.setattr("adjoin.layouts.bound._KNOWN_TENANTS", 2)
     monkeypatch.setattr("adjoin.batch.slices._OPEN_FILES", 2)
-    names = [f"t{number}" for number in range(5)]
+    names = [f"t{number}" for number in range(3)]
     for item in range(2):
         for name in names:
             g.for_tenant(name).put_many([Shop(id="S1"), Sold(source="S1", target=f"I{item}", price=3)])
@@ -318,7 +321,7 @@ def test_tenants_that_are_many(g: Graph, monkeypatch: pytest.MonkeyPatch) -> Non
         assert shop is not None
         assert (shop.sold, shop.total) == (2, 6)
     audit = g.verify()
-    assert (audit.tenants, audit.counts["SOLD"]) == (tuple(names), 10)
+    assert (audit.tenants, audit.counts["SOLD"]) == (tuple(names), 6)
 
 
 def test_tenants_that_are_not_needed_any_more_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
