@@ -214,6 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--files", type=Path, help="a directory that keeps the export")
     parser.add_argument("--spark", action="store_true", help="also run Spark; its memory is not measured")
+    parser.add_argument("--without", nargs="+", default=[], choices=[*CONTESTANTS], help="leave these out")
     parser.add_argument("--compete", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.compete:
@@ -222,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     edges, rounds = (QUICK, 1) if asked.quick else (asked.edges, asked.rounds)
     with TemporaryDirectory() as temporary:
         place = _export(asked.files or Path(temporary), edges)
-        names = [name for name in CONTESTANTS if name != SPARK or asked.spark]
+        names = [name for name in CONTESTANTS if name not in asked.without and (name != SPARK or asked.spark)]
         results: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
         for _ in range(rounds):
             for name in names:

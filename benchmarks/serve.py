@@ -205,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         base.seconds if chosen.seconds is None else chosen.seconds,
     )
     only = None if chosen.only is None else [name.lower() for name in chosen.only]
-    contestants = [each for each in CONTESTANTS if only is None or each.name.partition(",")[0].lower() in only]
+    contestants = [each for each in CONTESTANTS if only is None or each.program.lower() in only]
     ways = [way for way in WAYS if chosen.ways is None or way.name in chosen.ways]
     is_full = settings == FULL and contestants == list(CONTESTANTS) and ways == list(WAYS)
     run(settings, contestants, ways, chosen.chart or (CHART if is_full else None), chosen.json)
@@ -232,7 +232,9 @@ def run(
             print(f"requests per second (µs of the server's processor), medians of {settings.rounds} rounds\n")
             print(result_table(way, found), flush=True)
             told[way.name] = {name: {who: vars(one) for who, one in each.items()} for name, each in found.items()}
-    beside = in_process.measured(settings.rounds, settings.seconds)
+    # Their names begin with the name of the program.
+    kinds = [kind for kind in in_process.KINDS if any(kind.startswith(each.program) for each in contestants)]
+    beside = in_process.measured(kinds, settings.rounds, settings.seconds)
     print(in_process_table(beside), flush=True)
     told["in_process"] = {who: {name: vars(one) for name, one in each.items()} for who, each in beside.items()}
     if chart_path is not None:

@@ -44,8 +44,13 @@ class Contestant:
     start: Callable[[Path], Process]
 
     @property
+    def program(self) -> str:
+        """The name without the durability."""
+        return self.name.partition(",")[0]
+
+    @property
     def is_adjoin(self) -> bool:
-        return self.name.startswith("adjoin")
+        return self.program == "adjoin"
 
 
 def processor_seconds(pid: int) -> float:
