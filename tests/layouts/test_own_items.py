@@ -10,11 +10,12 @@ import pytest
 
 from adjoin import AdjacencyList, Edge, Indexed, InvalidKey, Keys, Node
 from adjoin.layouts.bound import BoundLayout
+from adjoin.layouts.indexed_fields import indexed_text
 from adjoin.layouts.managed_keys import without
 from adjoin.layouts.own_items import COUNTED, LONGEST_RANK, Ledgers, digest_of, keys_on, rank_text
 from adjoin.schema import Schema
 from adjoin.units import MAX_SORT_KEY_SIZE
-from adjoin.values import encode
+from adjoin.values import decode, encode
 
 
 class Customer(Node):
@@ -101,6 +102,13 @@ def test_ranks_of_a_life_lie_together() -> None:
         assert ledgers().generation_of_rank(key) == "life"
         assert key["SK"]["S"].startswith(ledgers().all_ranks("CUSTOMER#C1")[1].operands[0]["S"])
     assert not one["SK"]["S"].startswith(ledgers().ranks("CUSTOMER#C1", "life", "rul")[1].operands[0]["S"])
+
+
+@pytest.mark.parametrize(
+    "text", ["0", "7", "-7", "120", "-0.05", "123.45", "9" * 38, "1" + "0" * 125, f"0.{'0' * 129}1"]
+)
+def test_a_number_has_the_text_in_a_rank_that_it_has_in_an_index(text: str) -> None:
+    assert rank_text({"N": text}) == indexed_text(decode({"N": text}))
 
 
 @pytest.mark.parametrize("values", [[-5, 0, Decimal("0.5"), 3, 20, 100], ["", "a", "a b", "aa", "b"], [False, True]])

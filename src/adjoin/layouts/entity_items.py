@@ -228,8 +228,7 @@ class EntityItems:
         """Whether the sort key of an edge alone shows its target; that of a child shows the child."""
         if isinstance(kind, NodeType):
             return True
-        keys = self._keys.edges[kind.model]
-        return keys.sort.told.issuperset(keys.target_parts)
+        return self._keys.edges[kind.model].sorts_by_target
 
     def _key(self, kind: EntityType, partition: str, sort: str) -> Item:
         is_short = len(partition) <= 512 and len(sort) <= 256 and partition.isascii() and sort.isascii()

@@ -149,6 +149,11 @@ class EdgeKeys:
         """The names of the parts of the target's id."""
         return [f"target.{name}" for name in self.kind.target.parts]
 
+    @cached_property
+    def sorts_by_target(self) -> bool:
+        """Whether the sort key alone shows the target."""
+        return self.sort.told.issuperset(self.target_parts)
+
     def end_parts(self, side: str) -> list[str]:
         """The names of the parts of the id at one end, "source" or "target"."""
         end = self.kind.source if side == "source" else self.kind.target

@@ -165,17 +165,21 @@ def sortable_text(value: Any) -> str:
         return sortable_text(value.value)
     if not isinstance(value, (int, Decimal)):
         return key_text(value)
-    if not value:
+    return sortable_number(_int_text(value) if type(value) is int else canonical_number(Decimal(value)))
+
+
+def sortable_number(text: str) -> str:
+    """The same for a number in canonical form."""
+    if text == "0":
         return "o"
-    text = _int_text(value) if type(value) is int else canonical_number(Decimal(value))
     whole, _, fraction = text.lstrip("-").partition(".")
     # Zeros at either end are in the power already, so that each number has one spelling.
     mantissa = (whole + fraction).strip("0")
     if len(mantissa) > MAX_DIGITS:
-        raise InvalidKey(f"{value} has more than {MAX_DIGITS} significant digits; round it")
+        raise InvalidKey(f"{text} has more than {MAX_DIGITS} significant digits; round it")
     zeros = len(fraction) - len(fraction.lstrip("0"))
     power = _BIAS + (len(whole) if whole.strip("0") else -zeros)
-    if value < 0:
+    if text[0] == "-":
         return f"n{999 - power:03}.{mantissa.translate(_COMPLEMENT)}~"
     return f"p{power:03}.{mantissa}"
 

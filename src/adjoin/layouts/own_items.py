@@ -39,14 +39,14 @@ from adjoin.entity_types import EdgeType, EntityType, NodeType
 from adjoin.errors import InvalidKey, InvalidModel, InvalidValue
 from adjoin.layouts.indexed_fields import ELEMENTS, IndexedField, OverloadedIndex, indexed_text
 from adjoin.layouts.interface import DELETING, OWNER, STAMP, TWIN, Satellite, Shape
-from adjoin.layouts.key_values import check_length
+from adjoin.layouts.key_values import check_length, sortable_number
 from adjoin.layouts.keys import SEPARATOR
 from adjoin.layouts.templates import AdjacencyKeys
 from adjoin.requests import SortCondition
 from adjoin.reserved import MARK, OWN, RECORDS
 from adjoin.rules import Rule, Rules
 from adjoin.units import MAX_PARTITION_KEY_SIZE, MAX_SORT_KEY_SIZE
-from adjoin.values import AttributeValue, Item, decode, item_size
+from adjoin.values import AttributeValue, Item, canonical_number, decode, item_size, text_size
 
 # --- satellites --------------------------------------------------------------------------------
 
@@ -416,7 +416,7 @@ class Ledgers:
 
     def _key(self, node: str, kind: str, tail: str) -> Item:
         sort = self._sort_prefix + MARK + kind
-        if len(sort.encode()) + len(tail.encode()) > MAX_SORT_KEY_SIZE:
+        if text_size(sort) + text_size(tail) > MAX_SORT_KEY_SIZE:
             tail = SHORT + hashlib.sha256(tail.encode()).hexdigest()
         return {self._pk: {"S": node + _BESIDE}, self._sk: {"S": sort + tail}}
 
@@ -427,7 +427,7 @@ class Ledgers:
 
 def digest_of(key: Item) -> str:
     """A short name for an item, by its key."""
-    return hashlib.sha256("\0".join(part["S"] for part in key.values()).encode()).hexdigest()[:32]
+    return hashlib.sha256("\0".join([part["S"] for part in key.values()]).encode()).hexdigest()[:32]
 
 
 def rank_text(*values: AttributeValue) -> str:
@@ -435,14 +435,17 @@ def rank_text(*values: AttributeValue) -> str:
 
     A value with the id of its node is a pair of both.
     """
-    single = (each for value in values for each in (value["L"] if len(value.get("L", ())) == 2 else (value,)))
-    return SEPARATOR.join(_rank_text(value) for value in single)
+    single = [each for value in values for each in (value["L"] if len(value.get("L", ())) == 2 else (value,))]
+    return SEPARATOR.join([_rank_text(value) for value in single])
 
 
 def _rank_text(value: AttributeValue) -> str:
     ((tag, stored),) = value.items()
     if tag not in _RANKED:
         raise InvalidKey(f"a stored value of type {tag} has no order; use a field of text, a number, a date or a bool")
+    if tag == "N":
+        # Stored numbers are short, and have no character that is quoted.
+        return sortable_number(canonical_number(stored))
     text = indexed_text(decode(value))
     if len(text.encode()) > LONGEST_RANK:
         raise InvalidKey(f"{str(stored)[:40]!r}… is too long to be put in order; use at most {LONGEST_RANK} bytes")

@@ -53,7 +53,7 @@ class ScanAccesses:
         for each in some:
             told = telling(each.kind, self.keys.texts)
             names += [told.attribute] if told is not None else []
-            if isinstance(each, EdgeKeys) and (each.loose or not each.sort.told.issuperset(each.target_parts)):
+            if isinstance(each, EdgeKeys) and (each.loose or not each.sorts_by_target):
                 names += each.index_keys
         return tuple(dict.fromkeys(names))
 

@@ -54,6 +54,7 @@ class Ends:
         self._items: dict[str, Item | None] = {"edge": edge, "far": far}
         self._kinds: dict[str, EntityType] = {"edge": hop.edge, "far": hop.far}
         self._entities: dict[str, Entity | None] = {}
+        self._values: dict[tuple[str, str], AttributeValue | None] = {}
 
     def entity(self, at: str) -> Entity | None:
         """The edge or the far node as an instance; `at` is "edge" or "far"."""
@@ -71,10 +72,18 @@ class Ends:
             return ONE
         if term.field is None:
             found = (self._items[term.at] or {}).get(term.attribute or "")
-        else:
-            entity = self.entity(term.at)
-            kind, name = self._kinds[term.at], term.field
-            found = None if entity is None else self._layout.encode_field(kind, name, entity.__dict__[name])
+            return None if found == _NULL else found
+        # Several rules often read the same field.
+        name = term.at, term.field
+        if name not in self._values:
+            self._values[name] = self._field(*name)
+        return self._values[name]
+
+    def _field(self, at: str, field: str) -> AttributeValue | None:
+        entity = self.entity(at)
+        if entity is None:
+            return None
+        found = self._layout.encode_field(self._kinds[at], field, entity.__dict__[field])
         return None if found == _NULL else found
 
     def far_key(self) -> str:
@@ -101,11 +110,16 @@ def contribution(layout: BoundLayout, rule: Rule, ends: Ends) -> AttributeValue 
     return _COMBINED[rule.operation](rule, ends)
 
 
+def _values(rule: Rule, ends: Ends) -> list[AttributeValue]:
+    """The values of a rule's terms, as far as there are any."""
+    return [value for term in rule.terms if (value := ends.value(term)) is not None]
+
+
 def _sum(rule: Rule, ends: Ends) -> AttributeValue | None:
     """The sum of a rule's terms, exact, in DynamoDB's own spelling of numbers so that it compares equal later."""
     if len(rule.terms) == 1 and rule.terms[0].at == "one" and rule.times is None:
         return ONE
-    values = [value for term in rule.terms if (value := ends.value(term)) is not None]
+    values = _values(rule, ends)
     times = None if rule.times is None else ends.value(rule.times)
     if not values or (rule.times is not None and times is None):
         return None
@@ -142,9 +156,10 @@ def _distinct(rule: Rule, ends: Ends) -> AttributeValue | None:
 
 def _extreme(rule: Rule, ends: Ends) -> AttributeValue | None:
     """The least or greatest value of a rule's terms."""
-    entries = [_entry(value) for term in rule.terms if (value := ends.value(term)) is not None]
-    chosen = min if rule.operation == "min" else max
-    return {"L": [chosen(entries, key=_rank)]} if entries else None
+    entries = [_entry(value) for value in _values(rule, ends)]
+    if len(entries) > 1:
+        entries = [(min if rule.operation == "min" else max)(entries, key=_rank)]
+    return {"L": entries} if entries else None
 
 
 def _latest(rule: Rule, ends: Ends) -> AttributeValue | None:

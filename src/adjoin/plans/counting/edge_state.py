@@ -27,7 +27,7 @@ from adjoin.expressions import Condition
 from adjoin.layouts.bound import BoundLayout
 from adjoin.layouts.interface import GENERATION, STAMP
 from adjoin.layouts.own_items import digest_of, foreign_on, keys_on
-from adjoin.plans.counting.contributions import Ends, contribution
+from adjoin.plans.counting.contributions import ONE, Ends, contribution
 from adjoin.plans.counting.ledger import WAITING, EdgeRef, Ledger, LedgerWrite, ledger_in, ledger_write, named_in
 from adjoin.plans.counting.rank_items import NO_MOVES, Moves, Rank, base_of, first_moves, moves, ranks_of
 from adjoin.plans.counting.stamps import Stamp, generation_of, new_stamp, stamp_of
@@ -43,6 +43,7 @@ _NOTHING: Mapping[str, AttributeValue] = MappingProxyType({})
 _NO_STAMPS: Mapping[str, Stamp] = MappingProxyType({})
 _NO_NAMES = frozenset[str]()
 _ZERO: AttributeValue = {"N": "0"}
+_ONE = Decimal(1)
 _NO_TEXTS: AttributeValue = {"SS": ()}
 _NO_LEDGER = Ledger(WAITING, {}, {})
 
@@ -67,7 +68,7 @@ class EdgeState:
     """The next generation, if a recount prepares one. What is counted meanwhile counts in both."""
     wanted: dict[str, AttributeValue] = field(default_factory=dict)
     """Rule to what the edge contributes now."""
-    aside: dict[str, str] = field(default_factory=dict)
+    aside: Mapping[str, str] = field(default_factory=lambda: _NONE)
     """Rule to the reason why the edge is set aside for it."""
     foreign: frozenset[str] = frozenset()
     """Rules whose value on the near node was counted by another declaration. Nothing can be added to such a value, so
@@ -125,7 +126,7 @@ class EdgeState:
             self.foreign = foreign_on(layout.rules, self.ref.group.rules, self.near)
         for name in refused.keys() & self.wanted.keys():
             del self.wanted[name]
-            self.aside[name] = refused[name]
+            self.aside = {**self.aside, name: refused[name]}
 
     @property
     def is_valid(self) -> bool:
@@ -271,7 +272,8 @@ class EdgeState:
         """What the edge contributes now, minus what it has contributed."""
         after, before = self.wanted.get(rule.name, _ZERO), self.applied.get(rule.name)
         if before is None:
-            return Decimal(after["N"])
+            # The edges that a count adds up are many, and new ones as a rule.
+            return _ONE if after is ONE else Decimal(after["N"])
         return exact_sum((Decimal(after["N"]), Decimal(before["N"]).copy_negate()))
 
     def delta_ahead(self, rule: Rule) -> Decimal:
@@ -310,7 +312,7 @@ class EdgeState:
     def set_aside(self, rule: Rule, reason: str) -> None:
         """Sets the edge aside for a rule to which it would contribute; the writes have to be made again."""
         del self.wanted[rule.name]
-        self.aside[rule.name] = reason
+        self.aside = {**self.aside, rule.name: reason}
         self.ranks, self._made = NO_MOVES, None
 
     def stamped(self, *, is_new: bool) -> AttributeValue | None:
@@ -431,10 +433,10 @@ def added_up(some: Iterable[Mapping[str, AttributeValue]]) -> dict[str, Attribut
 
 def contributions(
     layout: BoundLayout, group: RuleGroup, edge: Item | None, far: Item | None = None
-) -> tuple[dict[str, AttributeValue], dict[str, str]]:
+) -> tuple[dict[str, AttributeValue], Mapping[str, str]]:
     """Rule to what an edge contributes, and rule to the reason why that cannot be computed."""
     wanted: dict[str, AttributeValue] = {}
-    aside: dict[str, str] = {}
+    aside: Mapping[str, str] = _NONE
     if edge is None:
         return wanted, aside
     ends = Ends(layout, group.hop, edge, far)
@@ -442,7 +444,7 @@ def contributions(
         try:
             value = contribution(layout, rule, ends)
         except NEVER as problem:
-            aside[rule.name] = reason_of(problem)
+            aside = {**aside, rule.name: reason_of(problem)}
             continue
         if value is not None:
             wanted[rule.name] = value

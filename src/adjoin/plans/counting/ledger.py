@@ -348,7 +348,11 @@ def _stored(ledger: Ledger, keys: Mapping[str, str]) -> dict[str, AttributeValue
 
 
 def _token_attributes(tokens: Tokens) -> Item:
-    return {name: {"S": token} for name, token in zip((TOKEN, FORMER), tokens, strict=True) if token is not None}
+    token, former = tokens
+    named: Item = {} if token is None else {TOKEN: {"S": token}}
+    if former is not None:
+        named[FORMER] = {"S": former}
+    return named
 
 
 def revision_of(group: RuleGroup, item: Item | None) -> AttributeValue | None:

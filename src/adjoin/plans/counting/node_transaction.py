@@ -78,6 +78,8 @@ def _is_own(name: str, type: str, value: AttributeValue) -> bool:
     return type in value and (name != LEFT or value[type].isdigit())
 
 
+_Moved: TypeAlias = dict[str, tuple[Rule, list[EdgeState]]]
+"""Rule to the edges whose ranks change for it."""
 _Told: TypeAlias = dict[str, tuple[str, AttributeValue]]
 """Rule to attribute and value, for rules whose new value is known without reading ranks."""
 
@@ -199,7 +201,7 @@ class NodeTransaction:
             # `maintenance/blaming` finds the edge that is the cause.
             raise InvalidValue("; ".join(f"{name} cannot be stored: {reason}" for name, reason in problems.items()))
         replaced = self._replaced(changes)
-        moved = {rule.name: rule for state in self.states for rule in moving(state)}
+        moved = self._moved()
         told = self._told(moved)
         checks = [layout.present, near.alive, *self._own_checks(layout, replaced, told)]
         # A sum is added to, but a set is written whole, so it must still be the one from which the new one was made.
@@ -291,7 +293,7 @@ class NodeTransaction:
         layout: BoundLayout,
         changes: Mapping[str, Decimal],
         replaced: Mapping[str, AttributeValue],
-        moved: Mapping[str, Rule],
+        moved: _Moved,
         told: _Told,
         sets: Sets,
     ) -> Iterator[Action]:
@@ -348,14 +350,20 @@ class NodeTransaction:
             if name in item and ("N" not in item[name] or name in too_long)
         }
 
-    def _told(self, moved: Mapping[str, Rule]) -> _Told:
+    def _moved(self) -> _Moved:
+        moved: _Moved = {}
+        for state in self.states:
+            for rule in filter(state.moves, state.ref.group.ranked):
+                moved.setdefault(rule.name, (rule, []))[1].append(state)
+        return moved
+
+    def _told(self, moved: _Moved) -> _Told:
         """The new values that are known without reading ranks, for rules whose ranks change."""
         told = {}
-        for name, rule in moved.items():
-            if rule.operation in TOLD and self.is_direct:
-                value = first_values(rule, self.near, [each for each in self.states if rule in each.ref.group.rules])
-                if value is not None:
-                    told[name] = rule.attribute, value
+        for name, (rule, states) in moved.items():
+            is_told = self.is_direct and rule.operation in TOLD
+            if is_told and (value := first_values(rule, self.near, states)) is not None:
+                told[name] = rule.attribute, value
         return told
 
     def took_place(self) -> bool:
@@ -379,20 +387,14 @@ def prepared_sum(rule: Rule) -> str:
     return f"{PREPARED}{rule.key}"
 
 
-def moving(state: EdgeState) -> list[Rule]:
-    """The rules for which the ranks of an edge change."""
-    return [rule for rule in state.ref.group.ranked if state.moves(rule)]
-
-
 def first_values(rule: Rule, near: Near, states: Sequence[EdgeState]) -> AttributeValue | None:
-    """The least, greatest or top values after these changes; None if the ranks have to be read.
+    """The least, greatest or top values after the ranks of these edges change; None if the ranks have to be read.
 
     A new value can be compared with the values on the node. But if an edge takes back one of those values, only the
     ranks say which value comes next. The same is true if the values on the node are stale or incomplete.
     """
     item = {} if near.is_new else near.item or {}
     shown = item.get(rule.attribute)
-    states = [state for state in states if state.moves(rule)]
     before = {rank for state in states for rank, _ in ranked(state.applied.get(rule.name))}
     after = [pair for state in states for pair in ranked(state.wanted.get(rule.name))]
     if rule.name in item.get(STALE, {"SS": ()})["SS"] or FULL in item or (before and shown is None):
@@ -462,8 +464,9 @@ def packed(
     taken = size = texts = 0
     for state in states:
         # A recursive rule may set the edge aside later, which adds a record.
-        size += len(state.writes(layout)) + 2 * sum(rule.is_recursive for rule in state.ref.group.rules)
-        texts += sum(len(value.get("SS", ())) for value in state.wanted.values())
+        size += len(state.writes(layout)) + 2 * len(state.ref.group.recursive)
+        if state.ref.group.distinct_rules:
+            texts += sum(len(value.get("SS", ())) for value in state.wanted.values())
         if taken and (size > room or taken == most or texts > _MOST_TEXTS):
             break
         taken += 1

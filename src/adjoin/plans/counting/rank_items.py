@@ -67,7 +67,10 @@ class Rank:
     def item(self, layout: BoundLayout, ref: EdgeRef, base: AttributeValue | None) -> Item:
         """The rank's item. It says where its ledger is, and which state of it (`base`) its transaction requires."""
         key, (partition, sort) = self.key(layout, ref), ref.ledger_key(layout).values()
-        item: Item = {**key, **{name: self.entry[name] for name in (VALUE, BY) if name in self.entry}, HOME: sort}
+        item: Item = {**key, VALUE: self.entry[VALUE]}
+        if BY in self.entry:
+            item[BY] = self.entry[BY]
+        item[HOME] = sort
         if partition != next(iter(key.values())):
             item[PARTITION] = partition
         if base is not None:

@@ -181,9 +181,10 @@ class RankAttempts:
     def _begin(self, state: EdgeState, near: Item | None) -> Iterator[Put]:
         """Remembers the ranks of one edge before they are put: if putting them fails halfway, none is forgotten."""
         place, made = state.ref.place, state.ranks
-        if made.puts or made.deletes:
-            own = self._own.setdefault(place, [])
-            self._old[place] = made.deletes
+        if not (made.puts or made.deletes):
+            return
+        own = self._own.setdefault(place, [])
+        self._old[place] = made.deletes
         base = state.base(near) if made.puts else None
         for rank in made.puts:
             item = rank.item(self._layout, state.ref, base)
@@ -200,10 +201,10 @@ class RankAttempts:
     def have_put(self, node_transactions: Iterable[NodeTransaction]) -> None:
         """Remembers that the ranks of these transactions were put."""
         for state in (state for node_transaction in node_transactions for state in node_transaction.states):
-            if state.ranks.puts:
-                new = {rank.token for rank in state.ranks.puts}
-                for own in self._own[state.ref.place]:
-                    own.is_put |= own.rank.token in new
+            if puts := state.ranks.puts:
+                # The newest ones come last.
+                for own in self._own[state.ref.place][-len(puts) :]:
+                    own.is_put = True
 
     def end(self, states: Iterable[EdgeState]) -> list[Delete]:
         """Forgets edges whose transaction succeeded. Returns the deletes of all ranks that are no longer named."""
@@ -212,9 +213,12 @@ class RankAttempts:
             place, made = state.ref.place, state.ranks
             if made is NO_MOVES and place not in self._own:
                 continue
-            named = {rank.token for rank in (*made.puts, *made.spare)}
-            unused = [own.rank for own in self._own.pop(place, []) if own.rank.token not in named]
-            deletes += [self._delete(state, rank) for rank in (*made.deletes, *unused)]
+            own = self._own.pop(place, [])
+            # As a rule, nothing is left of earlier attempts.
+            if len(own) > len(made.puts):
+                named = {rank.token for rank in (*made.puts, *made.spare)}
+                deletes += [self._delete(state, each.rank) for each in own if each.rank.token not in named]
+            deletes += [self._delete(state, rank) for rank in made.deletes]
             self._old.pop(place, None)
         return deletes
 
@@ -501,8 +505,10 @@ def _read(
     """Reads the edge states of some edges, and their near nodes by node key."""
     kinds = {ref.near: ref.group.hop.near for ref in refs}
     nodes = {node_key: key_of_node(layout, kind, node_key) for node_key, kind in kinds.items()}
-    places = [place_of(ref.ledger_key(layout)) for ref in refs]
-    items = yield from _items(layout, (*nodes.values(), *(ref.ledger_key(layout) for ref in refs)))
+    ledgers = [ref.ledger_key(layout) for ref in refs]
+    places = [place_of(key) for key in ledgers]
+    first = {place_of(key): key for key in nodes.values()}
+    items = yield from _items(layout, first | dict(zip(places, ledgers, strict=True)))
     there = {node_key: items[place_of(key)] for node_key, key in nodes.items()}
     fars = {ref.far: ref.far_key(layout) for ref in refs if ref.group.reads_far}
     # Edges are read after ledgers. A maintainer that applies a change of an edge changes the ledger after the edge
@@ -515,7 +521,8 @@ def _read(
         for ref, ledger in zip(refs, places, strict=True)
         if there[ref.near] is None and items[ledger] is not None
     }
-    later = yield from _items(layout, (*(ref.key for ref in refs), *fars.values(), *again.values()))
+    others = {place_of(key): key for key in (*fars.values(), *again.values())}
+    later = yield from _items(layout, {ref.place[1]: ref.key for ref in refs} | others)
     if any(later[place_of(key)] is not None for key in again.values()):
         return (yield from _read(layout, refs, pace, removed))
     nears = {
@@ -543,7 +550,6 @@ def _read(
     return states, nears
 
 
-def _items(layout: BoundLayout, keys: Iterable[Item]) -> Plan[dict[Place, Item | None]]:
-    places = {place_of(key): key for key in keys}
-    found = yield from get_all(Get(layout.table, key, consistent=True) for key in places.values())
-    return dict(zip(places, found, strict=True))
+def _items(layout: BoundLayout, keys: Mapping[Place, Item]) -> Plan[dict[Place, Item | None]]:
+    found = yield from get_all(Get(layout.table, key, consistent=True) for key in keys.values())
+    return dict(zip(keys, found, strict=True))

@@ -147,25 +147,17 @@ def consumed(writes: Sequence[Decided], transactional: bool = False) -> tuple[Co
             return only.written(times * total)
     units: dict[tuple[str, str | None], float] = {}
     for write in writes:
-        name = write.prepared.table.name
-        for index, taken in _taken(write, times):
-            units[name, index] = units.get((name, index), 0.0) + taken
+        table, old, new = write.prepared.table, write.old, write.new
+        place: tuple[str, str | None] = table.name, None
+        units[place] = units.get(place, 0.0) + times * write_units(max(size_of(old), size_of(new)))
+        for path in table.indexes if write.changed else ():
+            if taken := _index_units(path, old, new):
+                place = table.name, path.index_name
+                units[place] = units.get(place, 0.0) + taken
     tables = list(dict.fromkeys(table for table, _ in units))
     # The sort is stable: the rows of one table stay in the order in which their units were first consumed.
     rows = sorted(units.items(), key=lambda entry: tables.index(entry[0][0]))
     return tuple(Consumed(table, index, 0.0, taken) for (table, index), taken in rows)
-
-
-def _taken(write: Decided, times: float) -> list[tuple[str | None, float]]:
-    """The units by index; those of the table itself come first, under None."""
-    table, old, new = write.prepared.table, write.old, write.new
-    rows: list[tuple[str | None, float]] = [(None, times * write_units(max(size_of(old), size_of(new))))]
-    if write.changed:
-        for path in table.indexes:
-            units = _index_units(path, old, new)
-            if units:
-                rows.append((path.index_name, units))
-    return rows
 
 
 def _index_units(path: AccessPath, old: StoredItem | None, new: StoredItem | None) -> float:
@@ -261,6 +253,7 @@ Writing: TypeAlias = Put | Update | Delete | Check
 _Row: TypeAlias = tuple[Row, Item, int]
 """An item to put: its key columns, the item in normal form, and its size."""
 
+_NO_REASON = CancellationReason("None")
 _DUPLICATES = "Provided list of item keys contains duplicates"
 
 
@@ -586,7 +579,7 @@ def _decide_all(cursor: apsw.Cursor, prepared: Iterable[Prepared]) -> list[Decid
     for write in prepared:
         try:
             decided.append(decide(cursor, write))
-            reasons.append(CancellationReason("None"))
+            reasons.append(_NO_REASON)
         except ConditionFailed as error:
             reasons.append(CancellationReason(FAILED_CONDITION, str(error), error.item))
         except InvalidRequest as error:
