@@ -191,3 +191,7 @@ def test_closing_waits_for_all_writes(writing: Callable[[int], Writing]) -> None
 
     asyncio.run(close())
     assert two.answers == [put(1)]
+
+
+def test_the_other_thread_does_not_keep_a_program_from_ending(writing: Callable[[int], Writing]) -> None:
+    assert writing(1).writer._thread.daemon

@@ -279,6 +279,7 @@ RULES: list[tuple[str, dict[str, Any], str | None]] = [
         "ExpressionAttributeNames can only be specified when using expressions",
     ),
     ("BatchWriteItem", {"RequestItems": {"abc": [{}]}}, _SEVERAL),
+    ("BatchWriteItem", {"RequestItems": {"abc": [{"PutRequest": {"Item": KEY}}, {}]}}, _SEVERAL),
     (
         "BatchWriteItem",
         {"RequestItems": {"abc": [{"PutRequest": {"Item": KEY}, "DeleteRequest": {"Key": KEY}}]}},

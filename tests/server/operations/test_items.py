@@ -361,6 +361,28 @@ def test_a_query_of_one_item_at_most_does_not_go_on(client: Client) -> None:
     assert answer == {"Items": [ITEM], "Count": 1, "ScannedCount": 1}
 
 
+@pytest.mark.parametrize("table", ["Plain", "Indexed"])
+def test_a_table_with_a_local_index_tells_of_the_partition_that_was_written(client: Client, table: str) -> None:
+    key = {"id": s("metrics")} if table == "Plain" else {"id": s("metrics"), "r": s("r")}
+    asked = {"TableName": table, "ReturnItemCollectionMetrics": "SIZE"}
+    told = {"ItemCollectionMetrics": {"ItemCollectionKey": {"id": s("metrics")}, "SizeEstimateRangeGB": [0.0, 1.0]}}
+    for operation, more in (("PutItem", {"Item": key}), ("UpdateItem", {"Key": key}), ("DeleteItem", {"Key": key})):
+        assert client(operation, **asked, **more) == (told if table == "Indexed" else {})
+        if operation != "DeleteItem":
+            assert client(operation, TableName=table, **more) == {}
+
+
+def test_attributes_to_get_are_those_that_come(client: Client) -> None:
+    """The parameter from before there were expressions."""
+    some, asked = {"id": s("a"), "n": n(5)}, ["n", "id", "missing"]
+    assert client("GetItem", TableName="Plain", Key={"id": s("a")}, AttributesToGet=asked) == {"Item": some}
+    batch = {"Plain": {"Keys": [{"id": s("a")}], "AttributesToGet": asked}}
+    assert client("BatchGetItem", RequestItems=batch)["Responses"] == {"Plain": [some]}
+    conditions = {"id": {"ComparisonOperator": "EQ", "AttributeValueList": [s("a")]}}
+    for operation, more in (("Scan", {"ScanFilter": conditions}), ("Query", {"KeyConditions": conditions})):
+        assert client(operation, TableName="Plain", AttributesToGet=asked, **more)["Items"] == [some]
+
+
 # --- what updates return ----------------------------------------------------------------------------
 
 UPDATED: list[tuple[str, str, Request | None, Request | None]] = [

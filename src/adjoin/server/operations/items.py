@@ -387,7 +387,7 @@ def update(parameters: Parameters, tables: TableLookup) -> Update:
     table = table_name(parameters["TableName"])
     actions = _actions(parameters, expressions)
     paths = [action.path for action in actions]
-    if "UpdateExpression" in parameters and _leads_within(paths):
+    if _leads_within(paths):
         # For the keys of the table itself, the store has another message: they cannot be changed at all.
         check_key_paths(paths, tables.definition(table), of_table=False)
     return Update(
