@@ -630,7 +630,7 @@ def test_a_node_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch) 
         audit = graph.verify(repair=True, threads=1)
         assert audit.left == 1
         finding = next(each for each in audit.findings if each.kind == "aggregate")
-        assert "exceeded the maximum allowed size" in finding.failures[0]["reason"]
+        assert "Shop 'S1' would be too large" in finding.failures[0]["reason"]
         assert finding.failures[0]["node"] == "SHOP#S1"
         rebuilt = graph.rebuild(threads=1)
         assert (rebuilt.left, rebuilt.written) == (1, 0)
