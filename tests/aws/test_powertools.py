@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -12,17 +11,10 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes import DynamoDBStreamEvent, event_source
 
 from adjoin import Graph, Throttled, aws
-from adjoin.stores.sqlite import SQLiteStore
 from tests.aws.event_source_mapping import Context, event_of
-from tests.aws.test_lambda import NOTHING, Faulty, broken, failures, invoices, number_of, unapplied
+from tests.aws.lambda_invoices import NOTHING, Faulty, broken, invoices, unapplied
+from tests.aws.test_lambda import failures, number_of
 from tests.maintenance.models import MODELS, Customer, Placed
-
-
-@pytest.fixture
-def store() -> Iterator[Faulty]:
-    faulty = Faulty(SQLiteStore(":memory:"))
-    yield faulty
-    faulty.close()
 
 
 @pytest.fixture

@@ -142,6 +142,6 @@ def test_between_two_tables_of_the_service(
     assert "it keeps no changes" in capsys.readouterr().out
     assert main(arguments) == 1
     assert "already has items" in capsys.readouterr().err
-    assert main(["copy", service.at(ours.name), service.at(ours.name)]) == 1
+    assert main(["copy", service.at(ours.name), service.at(ours.name)]) == 2
     assert "the same table" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -50,6 +50,7 @@ _KEYS = (
 )  # fmt: skip
 _WRITES = (
     "tests/plans", "tests/verbs", "tests/test_transactions.py", "tests/test_explain.py", "tests/copying/test_copy.py",
+    "tests/copying/test_refused_copies.py",
     "tests/maintenance/test_at_once.py", "tests/maintenance/test_copies.py", "tests/batch/test_audit.py",
     "tests/migrating/test_undeclared.py", "tests/migrating/test_migrate.py", "tests/migrating/test_orders.py",
     "tests/migrating/test_dry_runs.py",
