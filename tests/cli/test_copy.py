@@ -133,30 +133,31 @@ def test_a_copy_that_could_not_say_that_it_is_finished_is_run_again(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "status", "message"),
     [
-        (["{folder}/none.db", "{folder}/new.db"], "none.db does not exist; check the name"),
-        (["{two}", "{folder}/new.db"], "several tables: Full, Plain; choose one with --table"),
-        (["{two}", "{folder}/new.db", "--table", "Pain"], "did you mean 'Plain'?"),
-        (["{two}", "{folder}/../{name}/two.db", "--table", "Plain"], "the same table 'Plain'; choose another name"),
-        (["{two}", ":memory:", "--table", "Plain"], "lost when the command ends"),
-        (["{two}", "{folder}/text", "--table", "Plain"], "not an adjoin file"),
-        (["{two}", "{folder}/new.db?speed=1", "--table", "Plain"], "a file has no option 'speed'"),
-        (["{two}", "{folder}/new.db", "--table", "Plain", "--state", "{folder}/text"], "is not the state of a copy"),
-        (["dynamodb://?endpoint=http://127.0.0.1:1", "{folder}/new.db"], "names no table"),
+        (["{folder}/none.db", "{folder}/new.db"], 1, "none.db does not exist; check the name"),
+        (["{two}", "{folder}/new.db"], 1, "several tables: Full, Plain; choose one with --table"),
+        (["{two}", "{folder}/new.db", "--table", "Pain"], 1, "did you mean 'Plain'?"),
+        (["{two}", "{folder}/../{name}/two.db", "--table", "Plain"], 2, "the same table 'Plain'; choose another name"),
+        (["{two}", ":memory:", "--table", "Plain"], 2, "lost when the command ends"),
+        (["{two}", "{folder}/text", "--table", "Plain"], 1, "not an adjoin file"),
+        (["{two}", "{folder}/new.db?speed=1", "--table", "Plain"], 2, "a file has no option 'speed'"),
+        (["{two}", "{folder}/new.db", "--table", "Plain", "--state", "{folder}/text"], 1, "is not the state of a copy"),
+        (["dynamodb://?endpoint=http://127.0.0.1:1", "{folder}/new.db"], 2, "names no table"),
         (
             ["{two}", "dynamodb://Plain?endpoint=http://127.0.0.1:1", "--table", "Plain", "--to", "X"],
+            2,
             "leave one of them",
         ),
     ],
 )
 def test_errors_are_one_line_and_leave_nothing(
-    two: str, tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    two: str, tmp_path: Path, arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "text").write_text("something else " * 20)
     before = files(tmp_path)
     places = {"two": two, "folder": tmp_path, "name": tmp_path.name}
-    assert main(["copy", *(each.format(**places) for each in arguments)]) == 1
+    assert main(["copy", *(each.format(**places) for each in arguments)]) == status
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith("adjoin: ")

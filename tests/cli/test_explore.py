@@ -100,20 +100,24 @@ def test_what_it_cannot_show(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (tmp_path / "broken.py").write_text("import nothing_of_this_name\n")
     (tmp_path / "empty.py").write_text("X = 1\n")
     (tmp_path / "text.db").write_text("not a table" * 100)
-    wrong: list[tuple[list[str], str]] = [
-        ([str(tmp_path / "none.db")], "does not exist; check the name"),
-        ([str(tmp_path / "text.db")], "text.db"),
-        ([path, "--table", "None"], "there is no table 'None'; choose one with --table: InvoiceAndBills"),
-        ([path, "--models", str(tmp_path / "none.py")], "none.py does not exist"),
-        ([path, "--models", str(tmp_path / "broken.py")], "No module named 'nothing_of_this_name' (broken.py, line 1)"),
-        ([path, "--models", str(tmp_path / "empty.py")], "has no Node or Edge classes"),
-        ([path, "--models", "no_such_module"], "no_such_module does not exist"),
-        ([path, "--models", str(MODELS)], "there is no table 'Shop'"),
-        ([path, "--models", f"{MODELS}:NONE"], "has no layout 'NONE'"),
-        (["redis://x"], "redis:// is not a location"),
+    wrong: list[tuple[list[str], int, str]] = [
+        ([str(tmp_path / "none.db")], 1, "does not exist; check the name"),
+        ([str(tmp_path / "text.db")], 1, "text.db"),
+        ([path, "--table", "None"], 1, "there is no table 'None'; choose one with --table: InvoiceAndBills"),
+        ([path, "--models", str(tmp_path / "none.py")], 1, "none.py does not exist"),
+        (
+            [path, "--models", str(tmp_path / "broken.py")],
+            1,
+            "No module named 'nothing_of_this_name' (broken.py, line 1)",
+        ),
+        ([path, "--models", str(tmp_path / "empty.py")], 2, "has no Node or Edge classes"),
+        ([path, "--models", "no_such_module"], 1, "no_such_module does not exist"),
+        ([path, "--models", str(MODELS)], 1, "there is no table 'Shop'"),
+        ([path, "--models", f"{MODELS}:NONE"], 2, "has no layout 'NONE'"),
+        (["redis://x"], 2, "redis:// is not a location"),
     ]
-    for arguments, said in wrong:
-        assert main(["explore", *arguments, "--no-browser"]) == 1
+    for arguments, status, said in wrong:
+        assert main(["explore", *arguments, "--no-browser"]) == status
         shown = capsys.readouterr()
         assert said in shown.err
         assert shown.err.startswith("adjoin: ")

@@ -115,7 +115,7 @@ def test_records_of_a_table_are_read_beside_a_sample(tmp_path: Path, capsys: pyt
     ("arguments", "status", "said"),
     [
         (["nothing.db"], 1, "the file nothing.db does not exist"),
-        (["dynamodb://"], 1, "name the table, as in dynamodb://Education"),
+        (["dynamodb://"], 2, "name the table, as in dynamodb://Education"),
         ([".", "--keys", "a,b,c"], 1, "has no export"),
         ([".", "--keys", "a", "--sample", "5"], 1, "has no export"),
     ],

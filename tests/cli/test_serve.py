@@ -95,7 +95,7 @@ def test_not_without_one(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert main(["serve", str(tmp_path / "graph.db"), "--host", "0.0.0.0"]) == 1
+    assert main(["serve", str(tmp_path / "graph.db"), "--host", "0.0.0.0"]) == 2
     shown = capsys.readouterr()
     assert said in shown.err
     assert "ADJOIN_ACCESS_KEY and ADJOIN_SECRET_KEY" in shown.err

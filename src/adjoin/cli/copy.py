@@ -10,11 +10,11 @@ from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 
-from adjoin.cli.command import Command, chosen_table, described
+from adjoin.cli.command import Command, InvalidArguments, chosen_table, described
 from adjoin.cli.drawing import ProgressLine, counted, duration
 from adjoin.cli.tables import sized
 from adjoin.copying import Binding, Copied, Progress, StateFile, copy, verify
-from adjoin.errors import ChangesTrimmed, InvalidLocation, NotFound, TableNotFound, shown
+from adjoin.errors import ChangesTrimmed, InvalidLocation, NotFound, shown
 from adjoin.locations import FileLocation, ServiceLocation, identity, open_store, parse_location, table_named_by
 from adjoin.stores.interface import Store
 
@@ -173,7 +173,7 @@ def _source_table(source: Store, location: str, asked: str | None) -> str:
     if not _is_service(location):
         return chosen_table(source, named).definition.name
     if named is None:
-        raise TableNotFound("the source names no table; name it as in dynamodb://Education, or with --table")
+        raise InvalidArguments("the source names no table; name it as in dynamodb://Education, or with --table")
     return described(source, named).definition.name
 
 
