@@ -127,6 +127,16 @@ def test_a_group_begins_when_a_turn_brings_no_more(writing: Callable[[int], Writ
     assert many.turn() == [3, 1], "what comes later begins anew"
 
 
+def test_each_group_waits_for_a_turn_of_its_own(writing: Callable[[int], Writing]) -> None:
+    many = writing(9)
+    many.write(put(1))
+    assert many.turn() == [1]
+    many.write(put(2))
+    assert many.turn(0) == [1], "as many wait as before the last group, and others may come"
+    many.write(put(3))
+    assert many.turn(2) == [1, 2]
+
+
 def test_who_is_alone_is_not_kept_waiting(writing: Callable[[int], Writing]) -> None:
     alone = writing(1)
     alone.write(put(1))
