@@ -9,6 +9,7 @@ import pytest
 from adjoin import (
     AdjacencyList,
     Edge,
+    Graph,
     Index,
     Indexed,
     InvalidKey,
@@ -38,7 +39,7 @@ class Person(Node):
     street: str | None = None
 
 
-def layout() -> BoundLayout:
+def declared() -> AdjacencyList:
     return AdjacencyList(
         reverse=None,
         indexes=[
@@ -48,7 +49,11 @@ def layout() -> BoundLayout:
             Index("Street", "town", "street"),
         ],
         keys={Person: Keys(indexes={"All": "{shard}"})},
-    ).bind(Schema([Person]))
+    )
+
+
+def layout() -> BoundLayout:
+    return declared().bind(Schema([Person]))
 
 
 BORN, NAME, TOWN, STREET, ID = map(field, ("born", "name", "town", "street", "id"))
@@ -210,6 +215,30 @@ def test_without_declared_indexes_the_error_is_about_indexed_fields(
     bound = AdjacencyList().bind(Schema([model]))
     with pytest.raises(InvalidKey, match=message):
         search(bound, bound.schema.node(model), predicate, order, None)
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("limit", [None, 1, 3])
+def test_an_indexed_field_is_merged_with_a_declared_index(limit: int | None, forward: bool) -> None:
+    """Each has several results before and behind those of the other."""
+    people = [Person(id=f"{at:02}", name="abc"[at % 3], town="tu"[at % 2]) for at in range(12)]
+    wanted = [each for each in people if each.town == "t" or each.name == "b"]
+    with Graph(":memory:", [Person], declared()) as g:
+        g.put_many(people)
+        query = g.find(Person, (TOWN == "t") | (NAME == "b"), order="name")
+        query = query if forward else query.reverse()
+        if limit is None:
+            found = list(query)
+        else:
+            page = query.page(limit)
+            found = [*page]
+            while page.next is not None:
+                assert len(page) == limit
+                page = query.page(limit, after=page.next)
+                found += page
+        names = [each.name for each in found]
+        assert names == sorted(names, reverse=not forward)
+        assert sorted(each.id for each in found) == [each.id for each in wanted]
 
 
 # --- how much is asked for ------------------------------------------------------------------------

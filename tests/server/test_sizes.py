@@ -94,6 +94,10 @@ def test_sizes_of_plain_items(item: Item, size: int) -> None:
         ({"a": {"L": [{"S": "bc"}, {"N": "1"}]}}, 1 + 3 + (1 + 2) + (1 + 2)),
         ({"a": {"M": {"b": {"S": "cd"}, "ef": {"BOOL": True}}}}, 1 + 3 + (1 + 1 + 2) + (1 + 2 + 1)),
         ({"a": {"L": [{"L": [{"NULL": True}]}]}}, 1 + 3 + 1 + 3 + 1 + 1),
+        # Bytes that are spelled as a number would be.
+        ({"a": {"B": "12345678"}}, 1 + 6),
+        ({"a": {"L": [{"B": "12345678"}]}}, 1 + 3 + (1 + 6)),
+        ({"a": {"M": {"b": {"B": "12345678"}}}}, 1 + 3 + (1 + 1 + 6)),
     ],
 )
 def test_sizes_of_other_items(item: Item, size: int) -> None:

@@ -127,6 +127,9 @@ def test_plain_items_are_what_the_rules_say(whole: Any) -> None:
     st.dictionaries(st.text("abé\ud800", max_size=3), plain | broken | attributes | st.just(s("\udfff")), max_size=4)
 )
 @example({"\ud800": s("a")})
+@example({"a": {"N": 1}})
+@example({"a": {"L": [{"N": 1}]}})
+@example({"a": {"M": {"b": {"N": 1}}}})
 @example({"a": {"X": "1"}})
 def test_an_item_is_refused_by_the_quick_check_as_by_the_rules(whole: Any) -> None:
     refused: list[str] = []
