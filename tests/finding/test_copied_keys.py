@@ -29,7 +29,7 @@ class Member(Edge[Person, Club]):
 INDEXES = {
     "GSI4": ("PK4", "SK4"),  # the partition key is copied, the sort key is not
     "GSI5": ("PK5", "name"),  # the other way round, with the field itself
-    "GSI6": ("PK6", "SK6"),  # a field beside it that is in no attribute of its own
+    "GSI6": ("PK6", "SK6"),  # a field beside it
 }
 LAYOUT = AdjacencyList(
     indexes=[Index(name, *keys) for name, keys in INDEXES.items()],
@@ -40,7 +40,6 @@ LAYOUT = AdjacencyList(
                 "GSI5": "S#{state}",
                 "GSI6": ("{name}#{target.id}", "{place}"),
             },
-            only_in_keys=("place",),
         )
     },
     escape=True,
