@@ -17,7 +17,7 @@ from adjoin import AdjacencyList, Edge, Expires, InvalidItem, InvalidValue, Node
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.bound import BoundLayout
 from adjoin.schema import Schema
-from adjoin.values import Item
+from adjoin.values import Item, encode
 from tests.models import Colour, Everything
 
 
@@ -206,6 +206,7 @@ class Former(Node):
     id: str
     name: Annotated[str, Field(validation_alias=AliasChoices("name", "Name", "title"), serialization_alias="name")] = ""
     other: str = ""
+    size: Annotated[int, Field(alias="Size")] = 0
 
     @model_validator(mode="before")
     @classmethod
@@ -220,6 +221,8 @@ SEEN: list[set[str]] = []
 @pytest.mark.parametrize(
     ("stored", "seen"),
     [
+        # A field with an alias goes by its name, as everywhere else.
+        ({"name": "Ann", "Size": 5}, {"name", "size"}),
         ({"name": "Ann"}, {"name"}),
         ({"Name": "Ann"}, {"Name"}),
         ({"title": "Ann"}, {"title"}),
@@ -228,10 +231,14 @@ SEEN: list[set[str]] = []
         ({"name": "Ann", "other": "x"}, {"name", "other"}),
     ],
 )
-def test_a_validator_of_the_class_sees_the_names_that_are_stored(stored: dict[str, str], seen: set[str]) -> None:
+def test_a_validator_of_the_class_sees_the_names_that_are_stored(stored: dict[str, Any], seen: set[str]) -> None:
     layout = AdjacencyList().bind(Schema([Former]))
-    item: Item = {"PK": {"S": "FORMER#a"}, "SK": {"S": "#META"}, **{name: {"S": text} for name, text in stored.items()}}
+    item: Item = {
+        "PK": {"S": "FORMER#a"},
+        "SK": {"S": "#META"},
+        **{name: encode(each) for name, each in stored.items()},
+    }
     SEEN.clear()
     found: Any = layout.read(item)
-    assert (found.id, found.name) == ("a", "Ann")
+    assert (found.id, found.name, found.size) == ("a", "Ann", stored.get("Size", 0))
     assert [seen] == SEEN
