@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
-from adjoin import InvalidKey, InvalidValue, MigrationDue, Ref
+from adjoin import (
+    AdjacencyList,
+    Edge,
+    Graph,
+    Index,
+    InvalidKey,
+    InvalidModel,
+    InvalidValue,
+    Keys,
+    MigrationDue,
+    Node,
+    Ref,
+)
 from adjoin.layouts.forms import Due
+from adjoin.layouts.key_values import key_text
+from adjoin.schema import Schema
 from tests.layouts.designs import (
     ANN,
     DAYS,
@@ -100,6 +116,15 @@ def test_what_the_items_of_a_family_lack_matters_where_all_of_them_are_read() ->
         assert found == refused, lacking
 
 
+def test_which_indexes_lack_edges_of_a_class() -> None:
+    layout = DESIGNS[FAMILY].bound()
+    has, likes = layout.schema.edge(Has), layout.schema.edge(Likes)
+    due = Due()
+    due.learn({"HAS": frozenset({("index", "GSI1"), ("keys", "")})}, {"HAS": "Has"})
+    assert due.lacking_in(has, [None, "GSI1", "GSI2", "GSI1"]) == ["GSI1"]
+    assert due.lacking_in(has, [None, "GSI2"]) == due.lacking_in(likes, [None, "GSI1"]) == []
+
+
 def test_how_long_a_value_of_an_indexed_field_may_be() -> None:
     """In the sort key of its entry, at least a separator follows it."""
     layout = DESIGNS["an adjacency list"].bound()
@@ -160,3 +185,125 @@ def test_where_a_query_goes_on() -> None:
     # A key of the table that is also one of the index is there once.
     inverted = DESIGNS["a tenant that templates name"].bound()
     assert inverted.start_names("Inverted") == ("P", "S")
+
+
+# --- nodes whose keys continue those of another class -------------------------------------------
+
+
+class Shelf(Node):
+    id: str
+
+
+class Box(Node):
+    id: str
+
+
+class Room(Node):
+    id: str
+
+
+class Stores(Edge[Room, Shelf | Box], key=("at",)):
+    at: str
+
+
+INSIDE = AdjacencyList(
+    reverse=None,
+    indexes=[Index("Back", "BPK", "BSK")],
+    keys={
+        Shelf: Keys("x|{id}", "shelf"),
+        Box: Keys("x|{id}|y", "box"),
+        Stores: Keys(sort="s|{target}|{at}", indexes={"Back": ("back", "{target}|{at}")}),
+    },
+)
+
+
+def test_a_query_for_one_node_has_no_edges_of_a_longer_key() -> None:
+    """Among the keys of edges to the shelf x|1 are those to the box x|1|y."""
+    with Graph(":memory:", [Shelf, Box, Room, Stores], INSIDE) as g:
+        shelf, box = Shelf.ref("1"), Box.ref("1")
+        in_shelf, in_box = Stores(source="r", target=shelf, at="t"), Stores(source="r", target=box, at="t")
+        g.put_many([in_shelf, in_box])
+        for query, found in (
+            (g.out("r", Stores), [in_shelf, in_box]),
+            (g.out("r", Stores).within(target=shelf), [in_shelf]),
+            (g.out("r", Stores).within(target=box), [in_box]),
+            (g.into(shelf, Stores), [in_shelf]),
+            (g.into(box, Stores), [in_box]),
+        ):
+            assert list(query) == found
+            assert query.count() == len(found)
+            assert [(edge.target, edge.at) for edge in query.only("at")] == [(edge.target, edge.at) for edge in found]
+
+
+def test_keys_that_do_not_tell_which_class_is_meant_are_refused() -> None:
+    keys: dict[type[Any], Keys] = {Shelf: Keys("x|{id}", "shelf"), Box: Keys("x|{id}", "box")}
+    with pytest.raises(InvalidModel) as refused:
+        AdjacencyList(keys=keys, shared_ids=True).bind(Schema([Shelf, Box, Room, Stores]))
+    assert str(refused.value).startswith("Stores ends at Shelf or Box, whose keys can be the same in ")
+
+
+# --- ids that no key can have --------------------------------------------------------------------
+
+
+NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+
+class Numbered(Node, key=("number", "at")):
+    number: Annotated[int, Field(ge=1, le=9)]
+    at: Annotated[dt.datetime, Field(gt=dt.datetime(1970, 1, 1, tzinfo=dt.UTC))]
+
+
+class Least(Node):
+    id: Annotated[int, Field(ge=1)]
+
+
+class Most(Node):
+    id: Annotated[int, Field(le=9)]
+
+
+@pytest.mark.parametrize(
+    ("model", "id", "words"),
+    [
+        (Least, 0, "Least.id must be at least 1, got 0"),
+        (Least, 1, None),
+        (Most, 10, "Most.id must be at most 9, got 10"),
+        (Most, 9, None),
+        (Numbered, (0, NOW), "Numbered.number must be at least 1 and at most 9, got 0"),
+        (Numbered, (10, NOW), "Numbered.number must be at least 1 and at most 9, got 10"),
+        (
+            Numbered,
+            (9, dt.datetime(1969, 1, 1, tzinfo=dt.UTC)),
+            "Numbered.at must be at least 1970-01-01 00:00:00.000001+00:00",
+        ),
+        (Numbered, (1, NOW), None),
+    ],
+)
+def test_an_id_outside_the_bounds_of_its_field(model: Any, id: Any, words: str | None) -> None:
+    """No validator has seen what `model_construct` makes, and its key could be that of another item."""
+    layout = AdjacencyList().bind(Schema([Least, Most, Numbered]))
+    names = [*model.model_fields]
+    made = model.model_construct(**dict(zip(names, id if isinstance(id, tuple) else (id,), strict=True)))
+    if words is None:
+        assert layout.items(made)
+        return
+    with pytest.raises(InvalidKey) as refused:
+        layout.items(made)
+    assert str(refused.value).startswith(words)
+
+
+def test_half_of_a_surrogate_pair_is_in_no_key() -> None:
+    for text in ("\ud800", "a\udfff"):
+        with pytest.raises(InvalidKey, match=r"^.* holds half of a surrogate pair, which UTF-8 cannot encode$"):
+            key_text(text)
+    assert key_text("é\U0001f600") == "é\U0001f600"
+
+
+def test_a_claim_to_a_long_value_is_refused() -> None:
+    layout = DESIGNS["an adjacency list"].bound()
+    person = layout.schema.node(Person)
+    room = 2048 - len("#=PERSON#email#")
+    assert layout.claim_key(person, "email", "x" * room)["PK"] == {"S": "#=PERSON#email#" + "x" * room}
+    with pytest.raises(
+        InvalidKey, match=r"^the claim to Person\.email would have 2,049 bytes .* so use a shorter value$"
+    ):
+        layout.claim_key(person, "email", "x" * (room + 1))

@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import AliasChoices, Field, field_validator, model_validator
+from pydantic import AliasChoices, ConfigDict, Field, PrivateAttr, computed_field, field_validator, model_validator
 
-from adjoin import AdjacencyList, Edge, Expires, InvalidItem, InvalidValue, Node
+from adjoin import AdjacencyList, Edge, Expires, InvalidItem, InvalidValue, Node, Stored
 from adjoin.layouts.adjacency_reader import AdjacencyReader
 from adjoin.layouts.bound import BoundLayout
 from adjoin.schema import Schema
@@ -242,3 +242,35 @@ def test_a_validator_of_the_class_sees_the_names_that_are_stored(stored: dict[st
     found: Any = layout.read(item)
     assert (found.id, found.name, found.size) == ("a", "Ann", stored.get("Size", 0))
     assert [seen] == SEEN
+
+
+class Sealed(Node):
+    """A class that takes no other values than its fields, one of which it computes."""
+
+    model_config = ConfigDict(extra="forbid")
+    id: str
+    name: str = ""
+    _notes: list[str] = PrivateAttr(default_factory=list)
+    _unset: str = PrivateAttr()
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def length(self) -> Annotated[int, Stored()]:
+        return len(self.name)
+
+
+def test_what_a_class_computes_is_stored_and_not_read() -> None:
+    layout = AdjacencyList().bind(Schema([Sealed]))
+    (item,) = layout.items(Sealed(id="a", name="Ann"))
+    assert item["length"] == {"N": "3"}
+    found: Any = layout.read({**item, "length": {"N": "99"}})
+    assert (found.name, found.length) == ("Ann", 3)
+
+
+def test_private_attributes_have_their_defaults_if_only_some_fields_are_read() -> None:
+    layout = AdjacencyList().bind(Schema([Sealed]))
+    (item,) = layout.items(Sealed(id="a"))
+    found: Any = layout.decode_some(layout.schema.node(Sealed), item, ("name",))
+    assert found._notes == []
+    with pytest.raises(AttributeError):
+        _ = found._unset

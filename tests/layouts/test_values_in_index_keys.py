@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from enum import IntEnum, StrEnum
+from enum import Enum, IntEnum, StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -257,3 +257,52 @@ def test_one_attribute_has_one_type() -> None:
     indexes = [Index("One", "PK1", "both", types={"both": "N"}), Index("Two", "PK2", "both", types={"both": "S"})]
     with pytest.raises(InvalidModel, match=r"^two indexes give the key attribute 'both' different types; give it one$"):
         AdjacencyList(indexes=indexes, keys={Blob: Keys(indexes={"One": ("x", "{number}")})}).bind(Schema([Blob]))
+
+
+class Grade(Enum):
+    LOW = 1
+    HIGH = Decimal("2.5")
+
+
+class Mixed(Enum):
+    ONE = 1
+    TWO = "2"
+
+
+class Graded(Node):
+    id: str
+    grade: Grade = Grade.LOW
+    mixed: Mixed = Mixed.ONE
+    raw: bytes = b"\0\1"
+
+
+def graded(template: str, type: Any) -> BoundLayout:
+    index = Index("Grades", "TPK", "TSK", types={"TSK": type})
+    keys = Keys(indexes={"Grades": ("all", template)}, only_in_keys=[template.strip("{}")])
+    return AdjacencyList(reverse=None, indexes=[index], keys={Graded: keys}).bind(Schema([Graded]))
+
+
+def test_members_that_are_numbers_may_be_a_key_that_is_one() -> None:
+    layout = graded("{grade}", "N")
+    for grade, number in ((Grade.LOW, "1"), (Grade.HIGH, "2.5")):
+        (item,) = layout.items(Graded(id="a", grade=grade))
+        assert (item["TSK"], "grade" in item) == ({"N": number}, False)
+        assert layout.read(item) == Graded(id="a", grade=grade)
+
+
+class Signed(Edge[Order, Product], key=("mark",)):
+    mark: bytes
+
+
+def test_binary_sort_keys_begin_with_bytes() -> None:
+    layout = AdjacencyList(
+        types={"SK": "B"},
+        reverse=None,
+        keys={
+            Order: Keys("o#{id}", "{id}"),
+            Product: Keys("p#{id}", "{id}"),
+            Signed: Keys(sort="{mark}", attributes={"product": "{target.id}"}),
+        },
+    )
+    with pytest.raises(InvalidModel, match="is binary in the table"):
+        layout.bind(Schema([Order, Product, Signed]))
