@@ -12,7 +12,7 @@ import pytest
 
 from adjoin import AdjacencyList, Edge, Graph, Index, InvalidKey, InvalidModel, InvalidValue, Keys, Node, field
 from adjoin.layouts.bound import BoundLayout
-from adjoin.requests import Get, ItemResponse, Put
+from adjoin.requests import Get, ItemResponse, Put, SortCondition
 from adjoin.schema import Schema
 
 
@@ -290,19 +290,21 @@ def test_members_that_are_numbers_may_be_a_key_that_is_one() -> None:
         assert layout.read(item) == Graded(id="a", grade=grade)
 
 
-class Signed(Edge[Order, Product], key=("mark",)):
-    mark: bytes
+class Signed(Edge[Order, Product]):
+    mark: bytes = b""
 
 
-def test_binary_sort_keys_begin_with_bytes() -> None:
-    layout = AdjacencyList(
-        types={"SK": "B"},
-        reverse=None,
-        keys={
-            Order: Keys("o#{id}", "{id}"),
-            Product: Keys("p#{id}", "{id}"),
-            Signed: Keys(sort="{mark}", attributes={"product": "{target.id}"}),
-        },
-    )
-    with pytest.raises(InvalidModel, match="is binary in the table"):
-        layout.bind(Schema([Order, Product, Signed]))
+def test_ranges_of_a_binary_sort_key() -> None:
+    index = Index("Back", "BPK", "BSK", types={"BSK": "B"})
+    keys = Keys(sort="s#{target.id}", indexes={"Back": ("{target}", "{mark}")})
+    layout = AdjacencyList(reverse=None, indexes=[index], keys={Signed: keys}).bind(Schema([Order, Product, Signed]))
+    found = layout.into(layout.schema.edge(Signed), "p")
+    assert found.condition() is None
+    assert found.begins_with(b"\0\1") == SortCondition("BSK", "begins_with", ({"B": "AAE="},))
+    assert found.between(b"\0", b"\1") == SortCondition("BSK", "between", ({"B": "AA=="}, {"B": "AQ=="}))
+    assert found.between(None, b"\1") == SortCondition("BSK", "<=", ({"B": "AQ=="},))
+    # As bytes, and not as the text that spells them: "+" is spelled behind "8", and stands before it as a byte.
+    assert found.between(b"\x01", b"\xfb") == SortCondition("BSK", "between", ({"B": "AQ=="}, {"B": "+w=="}))
+    with pytest.raises(InvalidValue, match="give the lower value first"):
+        found.between(b"\xfb", b"\x01")
+    assert found.within({"mark": b"\1"}).condition() == SortCondition("BSK", "=", ({"B": "AQ=="},))
