@@ -143,3 +143,15 @@ def test_a_value_that_no_key_would_hold_is_refused_beside_managed_fields_too() -
         InvalidValue, match=r"^Links\.note is stored in the key '\w+' only, .*, which the item does not have"
     ):
         layout.items(Links(source="a", target="b", note="n"))
+
+
+def test_a_copy_of_a_value_that_was_never_counted_goes_too() -> None:
+    """The item has no such attribute, and is in the index with the default, 0."""
+    layout = AGGREGATES.bound()
+    author, wrote = kind_of(layout, Author), kind_of(layout, Wrote)
+    item: Item = {"PK": {"S": "AUTHOR#a"}, "SK": {"S": "#META"}}
+    assert [layout.key_texts(each.key) for each in layout.satellites_beside(author, item)] == [
+        ("AUTHOR#a#=", "works##META")
+    ]
+    (edge,) = layout.items(Wrote(source="a", target="w"))
+    assert layout.satellites_beside(wrote, edge) == []

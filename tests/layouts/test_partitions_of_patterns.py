@@ -297,6 +297,7 @@ class Item(Node, discriminator="kind"):
     id: str
     kind: Literal["item"] = "item"
     price: int = 0
+    note: str = ""
 
 
 class Book(Item):
@@ -346,6 +347,20 @@ def test_a_class_of_a_family_needs_no_comparison_of_what_tells_it(of_type: bool)
         assert item.needs() == "'Kinds' needs kind == …, then price"
         assert keys(item.conditions(parts(F("kind") == "item"))) == ["item"]
         assert keys(book.conditions(parts(F("kind") == "ebook"))) == ["ebook"]
+
+
+def test_the_type_in_a_sort_key_is_one_value_or_the_end_of_what_narrows() -> None:
+    index = Index("Things", "price", ("T", "note"))
+    bound = AdjacencyList(reverse=None, type_attribute="T", indexes=[index]).bind(Schema([Item, Book]))
+    asked = parts((F("price") == 3) & (F("note") > "b"))
+    found = {}
+    for model in (Item, Book):
+        (pattern,) = (each for each in bound.patterns(bound.schema.node(model)) if each.index == "Things")
+        conditions = pattern.conditions(asked)
+        assert conditions is not None
+        found[model] = (spelled(conditions), conditions.order)
+    # Of the head, items of two words are asked for, so nothing behind the word narrows them.
+    assert found == {Book: ("= 'BOOK' and > 'b'", ("note",)), Item: ("", ())}
 
 
 class Shop(Node):
