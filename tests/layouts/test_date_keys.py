@@ -207,7 +207,7 @@ class Joined(Node, key=("user", "room")):
     room: str
 
 
-@pytest.mark.parametrize("dated", ["{at:%Y-%m-%dT%H:%M:%S.%3fZ}", "{at:%Y%m%d%H%M%S%fZ}"])
+@pytest.mark.parametrize("dated", ["{at}", "{at:%Y-%m-%dT%H:%M:%S.%3fZ}", "{at:%Y%m%d%H%M%S%fZ}"])
 def test_a_date_is_never_a_word_so_classes_may_share_partitions(dated: str) -> None:
     keys: dict[type[Any], Keys] = {Spoken: Keys("User:{user}", dated), Joined: Keys("User:{user}", "Join:{room}")}
     g = Graph(":memory:", [Spoken, Joined], AdjacencyList(reverse=None, keys=keys))

@@ -307,3 +307,27 @@ def test_a_claim_to_a_long_value_is_refused() -> None:
         InvalidKey, match=r"^the claim to Person\.email would have 2,049 bytes .* so use a shorter value$"
     ):
         layout.claim_key(person, "email", "x" * (room + 1))
+
+
+class Level(Node):
+    id: int
+
+
+class Pair(Node, key=("one", "other")):
+    one: int
+    other: int
+
+
+@pytest.mark.parametrize(("escape", "text"), [(True, "l-%2D5"), (False, None)])
+def test_the_sign_of_a_number_may_be_a_separator(escape: bool, text: str | None) -> None:
+    keys: dict[type[Any], Keys] = {Level: Keys("l-{id}", "level"), Pair: Keys("p.{one}-{other}", "pair")}
+    layout = AdjacencyList(keys=keys, escape=escape).bind(Schema([Level, Pair]))
+    level = layout.schema.node(Level)
+    assert layout.node_text(level, 5) == "l-5"
+    if text is None:
+        with pytest.raises(InvalidKey, match=r"^Level\.id: '-5' holds '#' or '-', which separates the parts"):
+            layout.node_text(level, -5)
+        return
+    assert layout.node_text(level, -5) == text
+    assert layout.id_in(level, text) == -5
+    assert layout.id_in(layout.schema.node(Pair), "p.%2D1-2") == (-1, 2)
