@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated, Any
 
 import pytest
 
 from adjoin import Edge, Node
-from adjoin.aggregates import Count, Sum
+from adjoin.aggregates import Avg, Count, Sum
 from adjoin.declarations import rules_of
 from adjoin.layouts.own_items import COUNTED, at_birth, believed, is_of, keys_on, when_counted
 from adjoin.rules import Rules, Standing
@@ -132,3 +133,37 @@ def test_whose_a_value_is(keys: dict[str, str], listed: frozenset[str], expected
     rules = standing(listed=listed)
     rule = next(rule for rule in rules.declared if rule.name == FRIENDS)
     assert is_of(rules, rule, naming(keys) if keys else NODE) == expected
+
+
+class Shop(Node):
+    id: str
+    price: Annotated[Decimal | None, Avg("Sold", field="price")] = None
+    sold: Annotated[int, Count("Sold")] = 0
+
+
+class Sold(Edge[Shop, Club]):
+    price: int = 0
+
+
+class Stall(Node):
+    id: str
+    price: Annotated[Decimal | None, Avg("Lent", field="price")] = None
+
+
+class Lent(Edge[Stall, Club]):
+    price: int = 0
+
+
+def test_a_mean_is_believed_if_its_sum_is() -> None:
+    schema = Schema([Shop, Stall, Club, Sold, Lent, Person, Knows, Member])
+    rules = rules_of(schema)
+    shop = schema.node(Shop)
+    attributes = {mean.attribute for mean in rules.means if mean.node is shop}
+    item: dict[str, Any] = {name: {"N": "1"} for name in (*attributes, "sold", "other")}
+    rules.standing = Standing(due=frozenset({"SHOP.price"}))
+    left = believed(rules, shop, item)
+    assert attributes
+    assert left.keys() == {"sold", "other"}
+    # What the other class lacks is no matter.
+    rules.standing = Standing(due=frozenset({"STALL.price", "SHOP.sold"}))
+    assert believed(rules, shop, item).keys() == {*attributes, "other"}
