@@ -92,7 +92,7 @@ class AdjacencyAccesses:
         rivals += [
             other.sort
             for other in self._keys.edges.values()
-            if other is not keys and (not other.is_apart or other.partition.may_equal(keys.partition))
+            if other is not keys and other.partition.may_equal(keys.partition)
         ]
         exclusive = keys.sort.is_apart(keys.rest, rivals) if keys.rest else _is_alone(keys.sort, rivals)
         return self._of_table(keys, exclusive=exclusive)

@@ -420,13 +420,10 @@ class EntityItems:
         return found
 
     def _with_copied_keys(self, kind: EdgeType, item: Item, names: Collection[str]) -> Item:
-        fields = {*self.rules.maintained(kind)}
-        late = self.managed.late[kind.model]
-        holding = {name for name, template in late.items() if fields.intersection(template.names)}
-        edge = self._reader.read_as_far(kind, without(item, holding))
+        bare = without(item, names)
+        edge = self._reader.read_as_far(kind, bare)
         if not isinstance(edge, Edge):
             return item
-        bare = without(item, names)
         values = edge.__dict__ | kind.end_values(edge.source, edge.target)
         made = self._without_lone_keys(kind, bare | self._late_values(kind, values))
         return made | self.managed.entry(kind, bare, values)
