@@ -328,3 +328,27 @@ def test_what_an_added_index_leaves_as_due(tenant: str | None, due: set[Any]) ->
     recorded = run(read_record(graph._layout), store)
     assert recorded is not None
     assert recorded.forms["PERSON"].due == due
+
+
+class Untagged(Node, label="PAGE"):
+    id: str
+    tags: list[str] = []
+    name: Annotated[str, Indexed()] = ""
+
+
+class Tagged(Node, label="PAGE"):
+    id: str
+    tags: Annotated[list[str], Indexed(elements=True)] = []
+    name: Annotated[str, Indexed()] = ""
+
+
+def test_elements_that_are_not_indexed_yet_are_not_missed() -> None:
+    store = SQLiteStore(":memory:")
+    old = Graph(store, [Untagged])
+    old.put(Untagged(id="a", tags=["x"]))
+    store.execute([Delete(old._layout.table, old._layout.declarations_key)])
+    graph = Graph(store, [Tagged])
+    with pytest.raises(MigrationDue):
+        list(graph.find(Tagged, field("tags").contains("x")))
+    assert graph.migrate(finish=True).ended
+    assert [page.id for page in graph.find(Tagged, field("tags").contains("x"))] == ["a"]

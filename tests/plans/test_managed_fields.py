@@ -147,3 +147,18 @@ def test_a_new_node_has_the_default_that_its_class_makes() -> None:
             InvalidValue, match=r"Visited.latest is a managed field, and begins with \[\]; leave it out"
         ):
             g.add(Visited(id="b", latest=[1]))
+
+
+def test_a_put_leaves_managed_fields_as_they_were_read() -> None:
+    with Graph(":memory:", MODELS) as g:
+        g.put_many([User(id="u"), Session(id="s"), Opened(source="u", target="s")])
+        g.maintain(once=True)
+        user = g.get(User, "u")
+        assert user is not None
+        assert user.logins == 1
+        g.put(user)
+        for wrong in (user.model_copy(update={"logins": 2}), User(id="u", logins=1), User(id="new", logins=1)):
+            with pytest.raises(InvalidValue, match=r"User.logins is a managed field, and only adjoin sets it"):
+                g.put(wrong)
+        g.put(User(id="u"))
+        assert g.get(User, "u") == user
