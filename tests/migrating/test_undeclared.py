@@ -7,7 +7,18 @@ from typing import Annotated, Any
 
 import pytest
 
-from adjoin import AccessDenied, Edge, Graph, Indexed, MaterializedGraph, MigrationDue, Node, Unique, field
+from adjoin import (
+    AccessDenied,
+    AdjacencyList,
+    Edge,
+    Graph,
+    Indexed,
+    MaterializedGraph,
+    MigrationDue,
+    Node,
+    Unique,
+    field,
+)
 from adjoin.plans.declared import read_record
 from adjoin.requests import Delete, PageResponse, Scan
 from adjoin.runner import run
@@ -352,3 +363,15 @@ def test_elements_that_are_not_indexed_yet_are_not_missed() -> None:
         list(graph.find(Tagged, field("tags").contains("x")))
     assert graph.migrate(finish=True).ended
     assert [page.id for page in graph.find(Tagged, field("tags").contains("x"))] == ["a"]
+
+
+def test_a_node_whose_edges_would_not_all_be_found_is_not_deleted() -> None:
+    store = SQLiteStore(":memory:")
+    old = Graph(store, [Person, Knows], AdjacencyList(reverse=None))
+    old.put_many([Person(id="a", name="n"), Person(id="b", name="n"), Knows(source="a", target="b", since=1)])
+    graph = Graph(store, [Person, Knows], AdjacencyList())
+    with pytest.raises(MigrationDue):
+        graph.delete(Person, "b")
+    assert graph.migrate(finish=True).ended
+    assert graph.delete(Person, "b") is True
+    assert list(graph.out("a", Knows)) == []

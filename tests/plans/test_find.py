@@ -173,6 +173,13 @@ def test_what_cannot_be_found_is_refused() -> None:
         "its indexed fields are 'born', 'name'; compare what one of them needs, "
         "or name a field to sort by with order=, which then filters by the rest"
     )
+    with pytest.raises(InvalidKey) as refused:
+        chosen(STREET == "s", order="town")
+    assert str(refused.value) == (
+        "no index finds Person by street in the order of 'town': 'All' needs born; 'Town' needs town == …, then name; "
+        "'Few' needs town == …, then name; 'Street' needs town == …, then street; its indexed fields are 'born', "
+        "'name'; compare all that comes before 'town' in one of them with ==, or leave order= out"
+    )
     with pytest.raises(InvalidKey, match=r"no index finds Person by name in the order of 'town': .*; and .* by born"):
         chosen((NAME == "a") | (BORN == 3), order="town")
 
