@@ -11,7 +11,7 @@ import pytest
 from adjoin import AdjacencyList, AsyncGraph, Copy, Edge, Graph, MaterializedGraph, MigrationDue, Node, field
 from adjoin.layouts.interface import Layout
 from adjoin.stores.sqlite import SQLiteStore
-from tests.migrating.test_migrate import Remote
+from tests.migrating.gained import Remote
 
 
 class Student(Node):

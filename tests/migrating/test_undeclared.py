@@ -23,7 +23,7 @@ from adjoin.plans.declared import read_record
 from adjoin.requests import Delete, PageResponse, Scan
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
-from tests.migrating.test_migrate import Remote
+from tests.migrating.gained import Remote
 
 
 class Person(Node):
