@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from adjoin import AdjacencyList, Count, Edge, Expires, Index, Indexed, InvalidModel, Keys, Node, Unique
+from adjoin import AdjacencyList, Copy, Count, Edge, Expires, Index, Indexed, InvalidModel, Keys, Node, Unique
 from adjoin.schema import Schema
 
 
@@ -110,6 +110,11 @@ class Counting(Node):
 
 class Counted(Edge[Counting, Group], key=("at",)):
     at: int = 0
+
+
+class Copying(Edge[Counting, Group], key=("at",)):
+    at: int = 0
+    n: Annotated[int, Copy("source.n")] = 0
 
 
 def numbers(
@@ -367,6 +372,20 @@ CASES: list[tuple[AdjacencyList, tuple[Any, ...], str | None]] = [
         "something is counted or copied over Counted, but its target is not part of its key, so a put can change",
     ),
     (AdjacencyList(partition_key="contributes"), COUNTED, None),
+]
+
+CASES += [
+    (
+        AdjacencyList(keys={Copying: Keys("c#{at}", "{source.id}#{target.id}")}),
+        (*COUNTED, Copying),
+        "something is counted or copied at the source of Copying, but its partition key c#{at} is not made of",
+    ),
+    (
+        AdjacencyList(keys={Copying: Keys(sort="c#{at}", attributes={"t": "{target.id}"})}, reverse=None),
+        (*COUNTED, Copying),
+        "something is counted or copied over Copying, but its target is not part of its key, so a put can",
+    ),
+    (AdjacencyList(keys={Copying: Keys("COUNTING#{source.id}", "c#{at}#{target.id}")}), (*COUNTED, Copying), None),
 ]
 
 

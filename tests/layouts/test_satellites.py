@@ -285,3 +285,11 @@ def test_ids_that_would_end_as_keys_of_adjoins_own(keys: dict[type[Any], Keys], 
     assert found == refused
     # Any other id is right.
     assert layout.items(Bare(id="==")) != layout.items(Bare(id="=a"))
+
+
+def test_an_edge_that_names_no_nodes_has_claimed_none() -> None:
+    bound = AdjacencyList().bind(Schema(MODELS))
+    leads = bound.schema.edge(Leads)
+    (item,) = bound.items(Leads(source="a", target="t"))
+    assert len(bound.end_claims(leads, item)) == 2
+    assert bound.end_claims(leads, {**item, "SK": {"S": "LEADS#nobody"}}) == []
