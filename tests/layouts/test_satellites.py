@@ -292,4 +292,4 @@ def test_an_edge_that_names_no_nodes_has_claimed_none() -> None:
     leads = bound.schema.edge(Leads)
     (item,) = bound.items(Leads(source="a", target="t"))
     assert len(bound.end_claims(leads, item)) == 2
-    assert bound.end_claims(leads, {**item, "SK": {"S": "LEADS#nobody"}}) == []
+    assert bound.end_claims(leads, {"PK": item["PK"], "SK": {"S": "LEADS#nobody"}}) == []
