@@ -11,7 +11,16 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import AliasChoices, ConfigDict, Field, PrivateAttr, computed_field, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    computed_field,
+    field_validator,
+    model_validator,
+)
 
 from adjoin import AdjacencyList, Edge, Expires, InvalidItem, InvalidValue, Node, Stored
 from adjoin.layouts.adjacency_reader import AdjacencyReader
@@ -274,3 +283,22 @@ def test_private_attributes_have_their_defaults_if_only_some_fields_are_read() -
     assert found._notes == []
     with pytest.raises(AttributeError):
         _ = found._unset
+
+
+class Address(BaseModel):
+    street: Annotated[str, Field(alias="Street")] = ""
+    day: dt.date = dt.date(2026, 1, 1)
+
+
+class Housed(Node, strict=True):
+    id: str
+    home: Address = Address()
+
+
+@pytest.mark.parametrize("name", ["street", "Street"])
+def test_nested_models_are_read_by_their_names_and_by_their_aliases(name: str) -> None:
+    """Also in a strict class, to which a stored date is text."""
+    layout = AdjacencyList().bind(Schema([Housed]))
+    home: Any = {"M": {name: {"S": "Main"}, "day": {"S": "2026-05-06"}}}
+    found: Any = layout.read({"PK": {"S": "HOUSED#a"}, "SK": {"S": "#META"}, "home": home})
+    assert (found.home.street, found.home.day) == ("Main", dt.date(2026, 5, 6))
