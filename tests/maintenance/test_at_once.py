@@ -18,13 +18,14 @@ from adjoin import (
     field,
 )
 from adjoin.aggregates import Copy, Count, Sum
+from adjoin.plans.counting.node_transaction import MARKED
 from adjoin.requests import BatchGet, TransactWrite
 from tests.maintenance.models import (
     Album,
     OnAlbum,
     Track,
 )
-from tests.maintenance.simulation import Process
+from tests.maintenance.simulation import Process, stored
 from tests.maintenance.test_simulation import check
 
 
@@ -264,6 +265,7 @@ def test_more_edges_than_a_transaction_takes_are_counted_afterwards(library: Gra
     assert shelves(library) == [[("a", counted, None)]] * 3
     library.maintain(once=True)
     assert shelves(library) == [[("a", number, None)]] * 3
+    assert not [item for item in stored(library) if MARKED in item], "the marker goes with what waited"
 
 
 @pytest.mark.parametrize(("number", "counted"), [(20, 20), (60, 0)])

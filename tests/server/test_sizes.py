@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from adjoin.errors import ItemTooLarge
+from adjoin.errors import InvalidRequest, ItemTooLarge
 from adjoin.items import NormalItem, normal_attribute, normal_item, plain_item
 from adjoin.requests import BatchWrite, CreateTable, Delete, DescribeTable, Get, ItemResponse, Put, TableResponse
 from adjoin.server.operations.interface import Operation
@@ -393,6 +393,21 @@ def test_what_is_not_in_normal_form_is_left_as_it_is_and_copied(value: dict[str,
     assert normal_item(item)[0] == {"a": normal, "x": {"S": "y"}}
     assert normal_attribute(value) == normal
     assert item == given
+
+
+@pytest.mark.parametrize(
+    ("tag", "value", "kind"),
+    [
+        ("S", 1, "str"), ("S", None, "str"), ("N", 1, "str"), ("B", 1, "str"), ("BOOL", "true", "bool"),
+        ("L", {}, "list"), ("M", [], "dict"), ("M", "x", "dict"), ("SS", "a", "list"), ("NS", {}, "list"),
+        ("BS", None, "list"),
+    ],
+)  # fmt: skip
+def test_what_is_of_another_type_than_it_says_is_refused(tag: str, value: Any, kind: str) -> None:
+    for attribute in ({tag: value}, {"L": [{tag: value}]}, {"M": {"a": {tag: value}}}):
+        with pytest.raises(InvalidRequest) as refused:
+            normal_attribute(attribute)
+        assert str(refused.value) == f"a {tag} value must be a {kind}, not {value!r}"
 
 
 def test_a_normal_item_is_the_item_that_was_given() -> None:
