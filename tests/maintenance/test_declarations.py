@@ -496,11 +496,11 @@ FAMILIES: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-FAMILY_PAIRS = [("none", "count"), ("count", "sum"), ("sum", "top"), ("top", "count"), ("count", "none")]
+FAMILY_PAIRS = [("sum", "top"), ("none", "count"), ("count", "sum"), ("count", "none"), ("top", "count")]
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize(("old", "new"), FAMILY_PAIRS[:: stride(2)])
+@pytest.mark.parametrize(("old", "new"), FAMILY_PAIRS[:: stride(3)])
 def test_declarations_of_a_family(old: str, new: str) -> None:
     """One rebuild counts all its classes, over edges from several classes and over children."""
     store = SQLiteStore(":memory:")

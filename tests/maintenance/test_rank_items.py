@@ -24,7 +24,7 @@ from adjoin.requests import BatchWrite, Delete, Plan, Put, Query, TransactWrite,
 from adjoin.runner import run
 from adjoin.values import Item
 from tests.maintenance.ledgers import entries_of, is_ledger, is_rank
-from tests.maintenance.simulation import FEW, Process, Simulation, opened, stored, with_seeds
+from tests.maintenance.simulation import FEW, Process, Simulation, opened, stored, stride, with_seeds
 from tests.maintenance.test_recount import Repairs
 from tests.maintenance.test_simulation import check_ranks, unnamed_ranks
 
@@ -256,7 +256,8 @@ def test_who_meets_a_rank_that_nobody_can_name_deletes_it(g: Graph) -> None:
     finished(g)
 
 
-@pytest.mark.parametrize("mend", ["verify", "rebuild"])
+@pytest.mark.simulation
+@pytest.mark.parametrize("mend", ["verify", "rebuild"][:: stride(2)])
 def test_what_a_crash_left_is_no_fault_and_goes_with_a_repair(g: Graph, mend: str) -> None:
     g.put_many([Plays(source="T", target="P0", points=-5), Plays(source="T", target="P1", points=1)])
     settling(g, play(g, "P0")).plan.close()

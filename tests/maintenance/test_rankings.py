@@ -366,8 +366,8 @@ def test_maintenance_may_stop_at_every_request(when: str) -> None:
 
 @pytest.mark.simulation
 def test_a_rebuild_may_stop_at_every_request() -> None:
-    """What another program has spoilt is counted again, and with it the entry. Few moments: each takes two rebuilds."""
-    number = 0 if IS_ALL else 29
+    """What another program has spoilt is counted again, and with it the entry. At one: each takes two rebuilds."""
+    number = 0 if IS_ALL else 87
     while True:
         store = FaultyStore(SQLiteStore(":memory:"))
         graph = Graph(store, MODELS)
@@ -391,7 +391,7 @@ def test_a_rebuild_may_stop_at_every_request() -> None:
         if not stopped:
             break
         number += 9 if IS_ALL else 58
-    assert number > 80
+    assert number > 87, "it stopped at least once"
 
 
 # --- reading a ranking -------------------------------------------------------------------------
@@ -466,7 +466,7 @@ def test_edges_are_sorted_and_found_by_the_names_of_neighbours(g: Graph) -> None
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("g", [*LAYOUTS][:: stride(2)], indirect=True)
+@pytest.mark.parametrize("g", [*LAYOUTS][:: -stride(3)], indirect=True)
 def test_a_symmetric_edge_copies_from_the_end_at_which_it_is_read(g: Graph) -> None:
     g.connect(Friend, "B1", "B4")
     g.put_many([Friend(source="B2", target="B1"), Friend(source="B1", target="B1")])
@@ -491,7 +491,7 @@ def test_a_symmetric_edge_copies_from_the_end_at_which_it_is_read(g: Graph) -> N
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("g", [*LAYOUTS][:: stride(2)], indirect=True)
+@pytest.mark.parametrize("g", [*LAYOUTS][:: stride(3)], indirect=True)
 def test_an_audit_finds_and_repairs_a_lost_entry(g: Graph) -> None:
     layout = g._layout
     index = layout.overloaded
