@@ -66,6 +66,12 @@ def test_edges_that_are_found_nowhere() -> None:
     assert all_of(layout.ranges_around(layout.schema.node(User), "u", "USER#u")[0]) == "table: PK=USER#u"
 
 
+def test_a_reverse_index_has_all_of_them_in_one_range() -> None:
+    layout = AdjacencyList().bind(Schema([User, Post, Likes, Wrote]))
+    assert at(layout, Post, "p") == at(layout, Post, "p", must_find=False) == "GSI1: GSI1PK=POST#p"
+    assert at(layout, User, "u") == "nowhere"
+
+
 def test_edges_that_one_declared_index_has_together() -> None:
     keys = {
         Likes: Keys(indexes={"ByTarget": ("{target}", "likes#{source.id}")}),

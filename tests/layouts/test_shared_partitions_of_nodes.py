@@ -49,6 +49,8 @@ def bound(order: str, contains: str, line: str | None = None) -> BoundLayout:
         ("o#{number:06}", "o#{source.number:06}#{target.id}", None, "o#000007"),
         # The same number in another form is another text.
         ("o#{number:06}", "o#{source.number}#{target.id}", None, "o#"),
+        # What follows different parts is not compared.
+        ("o#{number:06}#x", "o#{source.number}#x#{target.id}", None, "o#"),
         ("o#{number}#a", "o#{source.number}#b#{target.id}", "o#{parent.number}#bc#{at}", "o#7#"),
         ("o#{number}#by", "o#{source.number}#bz{target.id}", "o#{parent.number}#bx#{at}", "o#7#b"),
         ("o#{number}", "o#{source.number}#{target.id}", "ol#{parent.number}#{at}", "o"),
