@@ -267,8 +267,6 @@ APART = Keys("s#{target.id}", "s{source.id}")
             ["Sees"],
         ),
         ({Bare: Keys("s/{id}", "bare"), Other: Keys("o/{id}", "o"), Sees: Keys("s#{target.id}", "s{source.id}")}, []),
-        # Beside edges in partitions of their own there are copies too.
-        ({Bare: Keys("b#{id}", "bare"), Sees: Keys("{target.id}", "s{source.id}")}, ["Bare", "Other"]),
     ],
 )
 def test_ids_that_would_end_as_keys_of_adjoins_own(keys: dict[type[Any], Keys], refused: list[str]) -> None:
@@ -293,3 +291,37 @@ def test_an_edge_that_names_no_nodes_has_claimed_none() -> None:
     (item,) = bound.items(Leads(source="a", target="t"))
     assert len(bound.end_claims(leads, item)) == 2
     assert bound.end_claims(leads, {"PK": item["PK"], "SK": {"S": "LEADS#nobody"}}) == []
+
+
+def test_what_is_beside_edges_in_partitions_of_their_own() -> None:
+    """Their index copies are there: a key of a node that could be theirs is refused."""
+    for own, refused in ((Keys("{target.id}", "s{source.id}"), True), (Keys("{source}", "s{target.id}"), False)):
+        keys: dict[type[Any], Keys] = {Bare: Keys("b#{id}", "bare"), Sees: own}
+        layout = AdjacencyList(keys=keys).bind(Schema([Bare, Other, Sees]))
+        for model in (Bare, Other):
+            assert layout.can_have(layout.schema.node(model), "=") is not refused
+            assert layout.can_have(layout.schema.node(model), "x")
+
+
+class Order(Node, key=("customer", "number")):
+    customer: str
+    number: int
+
+
+class Odd(Node, key=("one", "two", "three")):
+    one: str
+    two: str
+    three: str
+
+
+def test_what_is_beside_nodes_that_share_a_partition() -> None:
+    """It is under their node key, which is made of both keys."""
+    keys: dict[type[Any], Keys] = {
+        Order: Keys("c|{customer}", "o|{number}"),
+        Odd: Keys("c|{one}##o|{two}#{three}", "odd"),
+    }
+    layout = AdjacencyList(keys=keys).bind(Schema([Order, Odd]))
+    odd = layout.schema.node(Odd)
+    assert layout.node_text(layout.schema.node(Order), ("C", 7)) == "c|C##o|7"
+    assert not layout.can_have(odd, ("C", "7", "="))
+    assert layout.can_have(odd, ("C", "7", "x"))

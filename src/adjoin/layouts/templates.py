@@ -102,10 +102,7 @@ class AdjacencyKeys(TemplateCompiler):
             for text in ((node.partition, node.text) if node.rest else (node.partition,))
         ]
         apart = [edge for edge in self.edges.values() if edge.is_apart]
-        beside += [
-            Template(each.kind.name, [*each.partition.pieces, OWN], each.partition.quoting, repeats=True)
-            for each in apart
-        ]
+        beside += [Template(each.kind.name, [*each.partition.pieces, OWN], each.partition.quoting) for each in apart]
         owners: list[NodeKeys | EdgeKeys] = [*self.nodes.values(), *apart]
         return frozenset(each.kind.model for each in owners if any(map(each.partition.may_equal, beside)))
 
