@@ -104,3 +104,16 @@ def test_a_range_of_one_node_narrows_by_what_is_open() -> None:
     for name in ("source.number", "number"):
         with pytest.raises(UnknownField, match="it has 'line', 'target'"):
             found.within({name: 7})
+
+
+class Blank(Node):
+    id: str
+    plain: str | None = None
+    made: str | None = Field(default_factory=lambda: None)
+
+
+def test_what_a_factory_makes_is_not_known_before_and_so_it_is_stored() -> None:
+    layout = AdjacencyList().bind(Schema([Blank]))
+    (item,) = layout.items(Blank(id="a"))
+    assert {name: item.get(name) for name in ("plain", "made")} == {"plain": None, "made": {"NULL": True}}
+    assert layout.read(item) == Blank(id="a")
