@@ -29,7 +29,7 @@ _READS = (
     "tests/test_queries.py", "tests/test_shared_partitions.py", "tests/finding/test_find.py",
     "tests/finding/test_declared_indexes.py", "tests/finding/test_declared_predicates.py",
     "tests/finding/test_requests.py", "tests/plans/test_pages.py",
-    "tests/test_graph.py", "tests/test_sharp_corners.py", "tests/test_scans.py", "tests/test_scan_pages.py",
+    "tests/test_graph.py", "tests/test_sharp_corners.py", "tests/test_notebooks.py", "tests/test_scans.py", "tests/test_scan_pages.py",
     "tests/test_children.py",
     "tests/layouts/test_targets.py", "tests/test_sharded_graph.py", "tests/finding/test_branches.py",
     "tests/finding/test_own_indexes.py", "tests/finding/test_counts_and_consistency.py",

@@ -81,3 +81,13 @@ def test_ends_are_compared_by_their_ids(predicate: Predicate, is_so: bool) -> No
     edge: Any = Knows(source="ann", target="ben")
     with Graph(":memory:", [Person, Knows]) as g:
         assert holds(g._schema.edge(Knows), predicate, edge) is is_so
+
+
+def test_all_conditions_on_the_far_end_hold() -> None:
+    """DynamoDB cannot filter by what stands in keys only, so they are tested here."""
+    with Graph(":memory:", [Person, Knows]) as g:
+        g.put_many(Knows(source="ann", target=target, since=3) for target in "abc")
+        others = (field("target") != "a") & (field("target") != "c")
+        for query in (g.out("ann", Knows).where(others), g.out("ann", Knows).where(others).where(field("since") == 3)):
+            assert [edge.target for edge in query] == ["b"]
+            assert query.count() == 1
