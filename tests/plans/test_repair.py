@@ -9,7 +9,7 @@ import pytest
 
 from adjoin import Edge, Graph, Indexed, InvalidValue, Node, TransactionCanceled, Unique, field
 from adjoin.errors import AdjoinError
-from adjoin.layouts.interface import TWIN
+from adjoin.layouts.interface import REVISION, TWIN
 from adjoin.plans.repair import (
     remove_dangling,
     remove_left_twin,
@@ -176,6 +176,24 @@ def test_the_other_half_is_that_of_what_is_there_by_then(g: Graph) -> None:
     with pytest.raises(TransactionCanceled):
         performed(g, restore_twin(g._layout, knows, halves[0]), *others)
     assert performed(g, restore_twin(g._layout, knows, halves[0]), *others[:-1]) == halves
+
+
+def test_a_field_of_an_edge_is_written_in_every_index(g: Graph) -> None:
+    g.put_many([Person(id="a"), Place(id="x"), Lives(source="a", target="x", since=1, until=2)])
+    lives = kind_of(g, Lives)
+    revision = item(g, LIVES)[REVISION]
+    assert performed(g, write_fields(g._layout, [(lives, LIVES, "until", {"N": "5"})])) == 1
+    wanted = Lives(source="a", target="x", since=1, until=5)
+    for found in (g.out("a", Lives), g.find(Lives, field("since") == 1), g.find(Lives, field("until") == 5)):
+        assert list(found) == [wanted]
+    assert g.find(Lives, field("until") == 2).count() == 0
+    assert item(g, LIVES)[REVISION] != revision
+    change = [(lives, LIVES, "until", {"N": "7"})]
+    # Who comes first is not overwritten.
+    assert performed(g, write_fields(g._layout, change), lambda: g.update(Lives, "a", "x", since=9)) == 1
+    assert [*g.find(Lives, field("until") == 7)] == [Lives(source="a", target="x", since=9, until=7)]
+    g.disconnect(Lives, "a", "x")
+    assert performed(g, write_fields(g._layout, change)) == 0
 
 
 @pytest.mark.parametrize("is_marked", [True, False])
