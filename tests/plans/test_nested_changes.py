@@ -12,7 +12,7 @@ from adjoin import InvalidValue, Node, UnknownField, field
 from adjoin.entity_types import NodeType
 from adjoin.expressions import Arithmetic, IfNotExists, ListAppend, Path, Remove, Set, Value
 from adjoin.fields import RelativeChange
-from adjoin.plans.steps.nested import applied, collected, is_shallow, nested_action
+from adjoin.plans.steps.nested import _sum, applied, collected, is_shallow, nested_action
 from adjoin.schema import Schema
 
 
@@ -177,3 +177,19 @@ def test_changes_that_are_refused(named: dict[str, Any], given: list[Any], words
     with pytest.raises(InvalidValue, match=words):
         collected("update", named, given)
     assert collected("update", {}, [field("a.b").set(1), field("a.bc").set(1)])["a"].operator == "within"
+
+
+@pytest.mark.parametrize(
+    ("value", "amount", "total"),
+    [
+        (None, 3, 3),
+        (10**30, 1, 10**30 + 1),
+        # More digits than a Decimal of Python's own precision would keep.
+        (10**30, Decimal("0.5"), Decimal(f"1{'0' * 30}.5")),
+        (Decimal("0.5"), 10**30, Decimal(f"1{'0' * 30}.5")),
+        (Decimal(10**30), Decimal("0.5"), Decimal(f"1{'0' * 30}.5")),
+    ],
+)
+def test_sums_are_exact(value: Any, amount: Any, total: Any) -> None:
+    found = _sum("place", value, amount)
+    assert (found, type(found)) == (total, type(total))

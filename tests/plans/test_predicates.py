@@ -32,6 +32,10 @@ CASES: list[tuple[Predicate, bool, bool]] = [
     (AGE != None, True, False),  # noqa: E711
     (AGE.exists(), True, False),
     (AGE < 30, False, False),
+    (NAME.size() == 3, True, True),
+    (NAME.size() > 3, False, False),
+    (TAGS.size() == 2, True, False),
+    (AGE.size() < 100, False, False),
     (AGE <= 30, True, False),
     (AGE > 29, True, False),
     (AGE >= 31, False, False),

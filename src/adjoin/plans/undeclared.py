@@ -87,7 +87,7 @@ def look(layout: BoundLayout) -> Plan[dict[str, frozenset[FormPart]]]:
         found = there[place_of(key)]
         if found is None or (owner is not None and found.get(OWNER) != {"S": owner}):
             lacking[kind.word].add(part)
-    return {word: frozenset(parts) for word, parts in lacking.items() if parts}
+    return {word: frozenset(parts) for word, parts in lacking.items()}
 
 
 def _sample(layout: BoundLayout) -> Plan[tuple[list[Item], bool]]:
