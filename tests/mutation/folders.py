@@ -32,7 +32,8 @@ _READS = (
     "tests/test_graph.py", "tests/test_sharp_corners.py", "tests/test_notebooks.py", "tests/test_scans.py",
     "tests/test_scan_pages.py",
     "tests/test_children.py",
-    "tests/layouts/test_targets.py", "tests/test_sharded_graph.py", "tests/plans/test_predicates.py", "tests/finding/test_branches.py",
+    "tests/layouts/test_targets.py", "tests/test_sharded_graph.py", "tests/plans/test_predicates.py",
+    "tests/finding/test_branches.py",
     "tests/finding/test_own_indexes.py", "tests/finding/test_counts_and_consistency.py",
     "tests/finding/test_compound_orders.py", "tests/finding/test_shard_fields.py", "tests/finding/test_copied_keys.py",
 )  # fmt: skip
