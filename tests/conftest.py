@@ -17,9 +17,12 @@ from hypothesis import HealthCheck, settings
 from adjoin import AsyncGraph, Graph
 from tests.models import ANN, ART, BOB, MATHS, SCHOOL, Enrollment
 from tests.servers.open import Stores
+from tests.shares import examples
 
 # How long an example takes, to make or to run, says more about the machine than about the code.
-settings.register_profile("adjoin", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "adjoin", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(40)
+)
 settings.load_profile("adjoin")
 
 # Tests make thousands of small files, and waiting until a disk has them is most of what these take. A file in memory
@@ -44,8 +47,12 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long tests begin first, so that all workers end at about the same time."""
+    """Long tests begin first, so that all workers end at about the same time. Hypothesis tries a share of examples."""
+    for item in items:
+        if getattr(getattr(item, "function", None), "is_hypothesis_test", False):
+            item.add_marker("simulation")
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 

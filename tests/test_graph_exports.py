@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from adjoin import AlreadyExists, Child, Edge, Graph, InvalidValue, Node
 from adjoin.graph_exports import graphml, neptune
+from tests.shares import examples
 from tests.walks.graphs import LAYOUTS
 
 
@@ -99,7 +100,7 @@ def read(folder: Path) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, s
     return found["nodes"], found["edges"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(layout=st.sampled_from(sorted(LAYOUTS)), entities=st.lists(_entities, max_size=15))
 def test_what_is_read_back_is_the_graph(
     tmp_path_factory: pytest.TempPathFactory, layout: str, entities: list[Any]

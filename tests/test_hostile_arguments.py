@@ -42,6 +42,7 @@ from adjoin.plans.read import decode_cursor
 from adjoin.requests import PageResponse, Put, Scan
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import AttributeValue
+from tests.shares import examples
 
 
 class Person(Node):
@@ -481,6 +482,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("secret", [None, "secret"])
 def test_forged_page_tokens(secret: str | None) -> None:
     """Whoever knows how tokens are made, and has the secret or needs none, gets a page or an error of ours."""
@@ -507,7 +509,7 @@ def test_forged_page_tokens(secret: str | None) -> None:
         def ask(query: Any, token: Any) -> None:
             assert refused(lambda: query.page(2, after=token)) is None
 
-        @settings(max_examples=150)
+        @settings(max_examples=examples(50))
         @given(st.sampled_from(range(len(queries))), json_values, st.data())
         def forge(which: int, value: Any, data: st.DataObject) -> None:
             query, start = queries[which], starts[which]
@@ -524,7 +526,7 @@ def test_forged_page_tokens(secret: str | None) -> None:
             raw = json.dumps(forged).encode()
             ask(query, read._spelled(read._digest(raw, query._identity, query._context.secret) + raw))
 
-        @settings(max_examples=100)
+        @settings(max_examples=examples(34))
         @given(st.sampled_from(range(len(queries))), st.text() | st.binary() | json_values)
         def invent(which: int, token: Any) -> None:
             ask(queries[which], token)
@@ -565,6 +567,7 @@ def reading(graph: Graph) -> dict[str, Callable[[], object]]:
     }
 
 
+@pytest.mark.simulation
 def test_items_that_others_wrote() -> None:
     """With our keys, and with attributes of any type: whoever reads or changes them gets an answer or an error."""
     store = SQLiteStore(":memory:")
@@ -592,7 +595,7 @@ def test_items_that_others_wrote() -> None:
         assert found == {}
 
     altered = given(st.sampled_from(places), st.sampled_from(FOREIGN), st.booleans(), st.just(reading(graph)))
-    settings(max_examples=40)(altered(alter))()
+    settings(max_examples=examples(14))(altered(alter))()
     # An audit takes as long as a hundred of the others.
     audited = given(st.sampled_from(places), st.sampled_from(FOREIGN), st.booleans(), st.just({"verify": graph.verify}))
     settings(max_examples=8)(audited(alter))()

@@ -24,10 +24,10 @@ from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import Item
 from tests.faults import FaultyStore, Interrupted
-from tests.maintenance.simulation import examples
 from tests.models import SCHOOL, Attendance, Course, Enrollment, Exam, Friendship, Student
 from tests.servers.open import Stores
 from tests.servers.processes import NAMES
+from tests.shares import examples
 
 IDS = ["a", "b#", "%23"]
 TERMS = ["x", "y#|"]

@@ -62,6 +62,7 @@ from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
 from tests.aws.evaluation import allows
 from tests.growing import Clock, announce, on_clock, scanned
+from tests.shares import examples
 
 
 class Person(Node):
@@ -379,7 +380,7 @@ def replace_store(graph: Graph, store: Store) -> Any:
 
 TestTenants = TenantsMachine.TestCase
 TestTenants.settings = settings(
-    max_examples=25, stateful_step_count=15, deadline=None, suppress_health_check=[*HealthCheck]
+    max_examples=examples(9), stateful_step_count=15, deadline=None, suppress_health_check=[*HealthCheck]
 )
 
 

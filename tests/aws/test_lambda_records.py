@@ -19,6 +19,7 @@ from tests.aws.event_source_mapping import Context, Table, event_of
 from tests.aws.lambda_invoices import NOTHING, Faulty, broken, invoices, unapplied
 from tests.maintenance.models import MODELS, Customer, Placed
 from tests.maintenance.test_crashes import happen
+from tests.shares import examples
 
 # --- records as boto3 has them -----------------------------------------------------------------
 
@@ -110,7 +111,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_whatever_a_record_holds_it_is_applied_or_set_aside(data: st.DataObject) -> None:
     """Nothing that comes from outside is taken for a fault of our own."""

@@ -24,8 +24,8 @@ from tests.batch import values
 from tests.batch.models import Holds, Part
 from tests.batch.values import IDS, OWNERS, Fields, Judge, Judges, Owner, Owns, Thing
 from tests.maintenance import models as maintained
-from tests.maintenance.simulation import stride
 from tests.maintenance.test_simulation import Life, in_one_partition
+from tests.shares import stride
 
 LAYOUTS: dict[str, Any] = {"adjacency": AdjacencyList(), "materialized": MaterializedGraph()}
 

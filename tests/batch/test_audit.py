@@ -22,7 +22,8 @@ from adjoin.batch.sources import dump_of
 from adjoin.expressions import Action, Remove, Set, Value, attribute
 from adjoin.layouts.interface import OWNER
 from adjoin.requests import Delete, Update
-from tests.maintenance.simulation import stored, stride
+from tests.maintenance.simulation import stored
+from tests.shares import stride
 
 
 class Thing(Node):

@@ -16,7 +16,7 @@ from adjoin.values import decode
 from tests.batch.brute_force import CIRCULAR, BruteForce
 from tests.batch.graphs import filled
 from tests.batch.models import MODELS, Author, Book, Follows, Holds, Knows, Part, Shop, Sold, World, Wrote
-from tests.maintenance.simulation import stride
+from tests.shares import stride
 
 LAYOUTS: dict[str, Any] = {"adjacency": AdjacencyList(), "materialized": MaterializedGraph()}
 TENANTS = {"adjacency": None, "materialized": "acme"}

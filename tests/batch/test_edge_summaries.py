@@ -10,7 +10,7 @@ import pytest
 
 from adjoin import Edge, Graph, Indexed, InvalidModel, MaterializedGraph, Node, field
 from adjoin.aggregates import CommonNeighbours, Components, PageRank
-from tests.maintenance.simulation import stride
+from tests.shares import stride
 
 LAYOUTS = {"list": None, "graph": MaterializedGraph(shards=2)}
 PEOPLE = range(12)

@@ -20,8 +20,9 @@ from adjoin.requests import Delete, Put, Update
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
-from tests.maintenance.simulation import stored, stride
+from tests.maintenance.simulation import stored
 from tests.maintenance.test_recount import unbalanced
+from tests.shares import stride
 
 
 class Band(Node):

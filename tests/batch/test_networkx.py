@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adjoin import Edge, Graph, Node
 from adjoin.aggregates import CommonNeighbours, Components, PageRank
 from adjoin.batch.engines import DuckDBEngine
-from tests.maintenance.simulation import examples, stride
+from tests.shares import examples, stride
 from tests.walks.graphs import LAYOUTS
 
 

@@ -45,9 +45,10 @@ from tests.maintenance.models import (
     Track,
     Uses,
 )
-from tests.maintenance.simulation import LateIndexes, stored, stride
+from tests.maintenance.simulation import LateIndexes, stored
 from tests.maintenance.test_simulation import check, check_ranks, unnamed_ranks
 from tests.servers.open import Stores
+from tests.shares import stride
 
 EVERY_LAYOUT: list[tuple[Any, str | None]] = [
     (None, None),

@@ -37,9 +37,10 @@ from tests.batch.test_audit import ITEM, MALFORMED, NO_NUMBER, On, Thing, spoilt
 from tests.batch.test_audit import exported as exported_for_audit
 from tests.batch.test_restoring import found
 from tests.maintenance.ledgers import is_ledger
-from tests.maintenance.simulation import stored, stride
+from tests.maintenance.simulation import stored
 from tests.maintenance.test_stamps import Book, Holds, Shelf
 from tests.servers.install import java_home
+from tests.shares import stride
 from tests.waiting import LIMIT
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'adjoin[spark]'")

@@ -20,6 +20,7 @@ from adjoin.requests import Delete, Query
 from adjoin.tables import Projection
 from tests.designs.table_of_others import STORES, asked, filled, item
 from tests.servers.open import Stores
+from tests.shares import examples
 
 SHARDS = 4
 
@@ -223,7 +224,7 @@ class Tag(Node):
 class Tagged(Edge[Post, Tag]): ...
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(9), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["a", "a#1", "ä", "0"])), unique=True, max_size=40),
     st.integers(1, 6),

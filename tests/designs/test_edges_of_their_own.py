@@ -37,6 +37,7 @@ from adjoin.plans.deletion import doomed
 from adjoin.requests import TransactWrite
 from tests.designs.table_of_others import STORES, asked, filled, item, stored
 from tests.servers.open import Stores
+from tests.shares import examples
 
 
 class User(Node):
@@ -447,7 +448,7 @@ TEMPLATES = [
 TEXT = st.text(st.sampled_from("ab#%= ä"), min_size=1, max_size=3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.sampled_from(TEMPLATES), st.lists(st.tuples(TEXT, TEXT, TEXT, st.integers(0, 20), TEXT), max_size=8))
 def test_keys_are_distinct_and_parse_back(keys: Keys, edges: list[tuple[str, str, str, int, str]]) -> None:
     layout = AdjacencyList(reverse=None, escape=True, keys={User: KEYS[User], Rel: keys})

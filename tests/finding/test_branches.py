@@ -37,6 +37,7 @@ from adjoin.plans.steps.branches import MAX_BRANCHES, branches_of, parts_of, sim
 from adjoin.plans.steps.predicates import holds
 from tests.conftest import Open
 from tests.growing import Clock, announce, index_of, on_clock
+from tests.shares import examples
 
 
 class Grade(Enum):
@@ -179,7 +180,7 @@ def branches(draw: st.DrawFn, indexed: list[Predicate], others: list[Predicate])
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-@settings(max_examples=25)
+@settings(max_examples=examples(9))
 @given(data=st.data())
 def test_a_find_by_branches_is_a_filter_of_everything(name: str, data: st.DataObject) -> None:
     indexed = [*INDEXED, *(DECLARED_ONLY if name == "declared" else [])]

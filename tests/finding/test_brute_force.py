@@ -15,7 +15,7 @@ from adjoin.layouts.interface import Layout
 from adjoin.stores.sqlite import SQLiteStore
 from tests.finding.kinds import KINDS, Kind, utf8
 from tests.growing import Clock, ShortPages, announce, index_of, on_clock
-from tests.maintenance.simulation import examples
+from tests.shares import examples
 
 LAYOUTS: dict[str, Layout] = {
     "adjacency list": AdjacencyList(),

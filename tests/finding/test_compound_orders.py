@@ -14,6 +14,7 @@ from adjoin import AdjacencyList, Graph, Index, Indexed, InvalidKey, InvalidValu
 from adjoin.fields import Predicate
 from adjoin.layouts.interface import Layout
 from adjoin.plans.steps.predicates import holds
+from tests.shares import examples
 
 
 class Order(Node):
@@ -115,7 +116,7 @@ def test_branches_are_merged_in_the_order_of_all_fields(g: Graph) -> None:
     assert [key(each, order) for each in found] == sorted(key(each, order) for each in found)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 @given(
     order=st.permutations(["warehouse", "shipped", "number", "name", "customer"]),
     most=st.integers(1, 4),

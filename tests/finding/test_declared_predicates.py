@@ -30,7 +30,7 @@ from adjoin.plans.key_search import KeySearch
 from adjoin.plans.steps.predicates import holds
 from adjoin.requests import Get
 from tests.finding.orders import DAY, ORDERS, Bought, Match, Order, Person
-from tests.maintenance.simulation import examples
+from tests.shares import examples
 
 # --- what is refused ---------------------------------------------------------------------------
 

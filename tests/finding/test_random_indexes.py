@@ -33,7 +33,7 @@ from adjoin import (
     field,
 )
 from adjoin.requests import PageResponse, Scan
-from tests.maintenance.simulation import FIRST, SEEDS
+from tests.shares import FIRST, SEEDS
 
 
 class Colour(StrEnum):

@@ -14,7 +14,7 @@ from adjoin.layouts.indexed_fields import indexed_text
 from adjoin.layouts.interface import Layout
 from adjoin.stores.sqlite import SQLiteStore
 from tests.growing import Clock, ShortPages, announce, index_of, on_clock, scanned
-from tests.maintenance.simulation import examples
+from tests.shares import examples
 
 
 class Person(Node):

@@ -35,8 +35,8 @@ from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
 from tests.growing import scanned
-from tests.maintenance.simulation import examples
 from tests.servers.open import Stores
+from tests.shares import examples
 
 
 class Person(Node):

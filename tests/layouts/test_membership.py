@@ -16,7 +16,7 @@ from adjoin.layouts.entity_keys import Membership
 from adjoin.requests import Get, ItemResponse
 from adjoin.schema import Schema
 from tests.layouts.designs import DESIGNS, Club, Friend, Member, Person, Talk
-from tests.maintenance.simulation import examples
+from tests.shares import examples
 
 INDEXES = [
     Index("One", "APK", "ASK"),

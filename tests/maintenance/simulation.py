@@ -8,7 +8,6 @@ what it had read. Indexes may be behind their table, for ever even.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -34,25 +33,7 @@ from adjoin.requests import (
 )
 from adjoin.reserved import DECLARED
 from adjoin.stores.sqlite import SQLiteStore
-
-SEEDS = int(os.environ.get("ADJOIN_SIMULATION_SEEDS", "12"))
-"""Histories for each set of classes. `make simulations` runs many more of them."""
-FEW = max(SEEDS // 10, 2)
-"""For simulations that take longer, or vary what others have shown."""
-FIRST = int(os.environ.get("ADJOIN_SIMULATION_FIRST", "0"))
-IS_ALL = SEEDS >= 1000
-"""Whether tests that try every case of many try them all, as `make simulations` does, and not a fixed share."""
-
-
-def stride(share: int) -> int:
-    """From one case that is tried to the next: one of so many in every run, and all of them in `make simulations`."""
-    return 1 if IS_ALL else share
-
-
-def examples(number: int) -> int:
-    """How many examples Hypothesis tries: so many in every run, and ten times as many in `make simulations`."""
-    return 10 * number if IS_ALL else number
-
+from tests.shares import FIRST, SEEDS
 
 READS = (Get, BatchGet, TransactGet, Query, Scan, ReadChanges)
 LIMIT = 200_000

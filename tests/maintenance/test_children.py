@@ -36,7 +36,8 @@ from adjoin.requests import Delete, Put
 from adjoin.stores.sqlite import SQLiteStore
 from tests.batch.test_agreement import differences
 from tests.maintenance.ledgers import is_ledger, spoilt, stray, sums_in
-from tests.maintenance.simulation import Simulation, stored, stride
+from tests.maintenance.simulation import Simulation, stored
+from tests.shares import stride
 
 DAYS = [dt.datetime(2024, 1, day, 12, tzinfo=dt.UTC) for day in range(1, 10)]
 SINCE = "2024-01-05T15:00:00+05:00"

@@ -24,8 +24,8 @@ from tests.maintenance.models import (
     Uses,
     Wallet,
 )
-from tests.maintenance.simulation import FEW, stride
 from tests.maintenance.test_simulation import check
+from tests.shares import FEW, stride
 
 
 def happen(graph: Graph) -> None:

@@ -24,7 +24,8 @@ from adjoin.plans.read import get_many
 from adjoin.requests import Put, Request, Response
 from adjoin.runner import run
 from adjoin.stores.sqlite import SQLiteStore
-from tests.maintenance.simulation import FEW, IS_ALL, Process, Stream, stored, stride, with_seeds
+from tests.maintenance.simulation import Process, Stream, stored, with_seeds
+from tests.shares import FEW, IS_ALL, stride
 
 
 @dataclass(frozen=True)

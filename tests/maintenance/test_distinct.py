@@ -24,9 +24,10 @@ from adjoin.reached_sets import is_reached_set, packed_texts, reached_set, shown
 from adjoin.requests import Plan, Put, TransactWrite, Update
 from adjoin.values import decode
 from tests.maintenance.ledgers import edge_of, entries_of, is_ledger, left_arrivals, unmarked
-from tests.maintenance.simulation import FEW, Process, Simulation, Stream, opened, stored, with_seeds
+from tests.maintenance.simulation import Process, Simulation, Stream, opened, stored, with_seeds
 from tests.maintenance.test_rankings import entries
 from tests.maintenance.test_simulation import NAMED_IN_RECORDS, Life
+from tests.shares import FEW
 
 
 class Person(Node):

@@ -16,7 +16,8 @@ import pytest
 from adjoin import Edge, Graph, Indexed, Node, Unique, field
 from adjoin.aggregates import Count, Max, Sum
 from adjoin.requests import Plan, TransactWrite
-from tests.maintenance.simulation import FEW, FIRST, LateIndexes, Process, Simulation
+from tests.maintenance.simulation import LateIndexes, Process, Simulation
+from tests.shares import FEW, FIRST
 
 
 class Album(Node):

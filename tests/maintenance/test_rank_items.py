@@ -24,9 +24,10 @@ from adjoin.requests import BatchWrite, Delete, Plan, Put, Query, TransactWrite,
 from adjoin.runner import run
 from adjoin.values import Item
 from tests.maintenance.ledgers import entries_of, is_ledger, is_rank
-from tests.maintenance.simulation import FEW, Process, Simulation, opened, stored, stride, with_seeds
+from tests.maintenance.simulation import Process, Simulation, opened, stored, with_seeds
 from tests.maintenance.test_recount import Repairs
 from tests.maintenance.test_simulation import check_ranks, unnamed_ranks
+from tests.shares import FEW, stride
 
 
 class Team(Node):

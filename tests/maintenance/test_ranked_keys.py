@@ -11,8 +11,8 @@ import pytest
 from adjoin import AdjacencyList, Edge, Graph, Index, Indexed, InvalidModel, Keys, MigrationDue, Node, field
 from adjoin.aggregates import Copy, Count, Max, PageRank, Sum, Top
 from adjoin.stores.sqlite import SQLiteStore
-from tests.maintenance.simulation import stride
 from tests.maintenance.test_rankings import LAYOUTS, Bought, Buyer, Product, ranking
+from tests.shares import stride
 
 # --- other keys --------------------------------------------------------------------------------
 

@@ -26,8 +26,9 @@ from adjoin.model import identity_of, node_id
 from adjoin.requests import Delete, Plan, Update
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
-from tests.maintenance.simulation import FEW, IS_ALL, Simulation, opened, stored, stride, with_seeds
+from tests.maintenance.simulation import Simulation, opened, stored, with_seeds
 from tests.servers.open import Stores
+from tests.shares import FEW, IS_ALL, stride
 
 
 class Buyer(Node):

@@ -19,8 +19,9 @@ from adjoin.runner import run
 from adjoin.values import AttributeValue, Item
 from tests.maintenance.ledgers import edge_of, is_ledger
 from tests.maintenance.models import PARTS, SHOP, Customer, Part, Placed, Uses
-from tests.maintenance.simulation import Process, stored, stride
+from tests.maintenance.simulation import Process, stored
 from tests.maintenance.test_simulation import check
+from tests.shares import stride
 
 NONSENSE: AttributeValue = {"S": "many"}
 

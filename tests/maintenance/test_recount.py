@@ -45,22 +45,12 @@ from tests.maintenance.models import (
     Placed,
     Uses,
 )
-from tests.maintenance.simulation import (
-    FEW,
-    FIRST,
-    IS_ALL,
-    LateIndexes,
-    Process,
-    Simulation,
-    opened,
-    stored,
-    stride,
-    with_seeds,
-)
+from tests.maintenance.simulation import LateIndexes, Process, Simulation, opened, stored, with_seeds
 from tests.maintenance.test_by_hand import Member, Post, Wrote
 from tests.maintenance.test_crashes import happen, happen_again
 from tests.maintenance.test_simulation import Life, check
 from tests.maintenance.vandals import Vandals
+from tests.shares import FEW, FIRST, IS_ALL, stride
 
 
 def repair(graph: Graph, *, everything: bool) -> Plan[None]:

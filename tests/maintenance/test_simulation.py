@@ -47,7 +47,8 @@ from tests.maintenance.models import (
     expected,
     uses,
 )
-from tests.maintenance.simulation import FEW, FIRST, Simulation, opened, stored, with_seeds
+from tests.maintenance.simulation import Simulation, opened, stored, with_seeds
+from tests.shares import FEW, FIRST
 
 IDS = {
     Customer: "C", Invoice: "I", Bill: "B", Part: "P", Person: "N", Album: "A", Track: "T", Wallet: "W", Reader: "R"

@@ -19,7 +19,8 @@ from adjoin.plans.maintenance.standing import RECORD, key_of
 from adjoin.requests import Delete, Put, Update
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.values import AttributeValue, Item
-from tests.maintenance.simulation import stored, stride
+from tests.maintenance.simulation import stored
+from tests.shares import stride
 
 
 class User(Node):

@@ -30,7 +30,8 @@ from adjoin.requests import Delete, ItemChange, Plan, Put, ReadChanges, Request,
 from adjoin.runner import run
 from adjoin.values import Item
 from tests.maintenance.ledgers import entries_of, is_ledger
-from tests.maintenance.simulation import FEW, FIRST, Simulation, Stream, stored, stride
+from tests.maintenance.simulation import Simulation, Stream, stored
+from tests.shares import FEW, FIRST, stride
 
 
 class Shelf(Node):

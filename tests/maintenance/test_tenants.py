@@ -41,7 +41,8 @@ from adjoin.stores.sqlite import SQLiteStore
 from tests.aws.event_source_mapping import Context, Table, event_of
 from tests.faults import FaultyStore
 from tests.maintenance.models import SHOP, Customer, Placed
-from tests.maintenance.simulation import stored, stride
+from tests.maintenance.simulation import stored
+from tests.shares import stride
 
 
 class Shop(Node):

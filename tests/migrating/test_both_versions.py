@@ -15,8 +15,8 @@ import pytest
 from adjoin import Graph, InvalidItem, MigrationDue
 from adjoin.requests import PageResponse, Scan
 from adjoin.stores.sqlite import SQLiteStore
-from tests.maintenance.simulation import IS_ALL, stride
 from tests.migrating.versions import CHANGES, LAYOUTS, Crash, Halting, Version
+from tests.shares import IS_ALL, stride
 
 
 class World:
@@ -101,8 +101,8 @@ def test_nothing_is_missed(name: str, layout: str) -> None:
     for seed in range(3 if IS_ALL else 1):
         # The migration has about sixty moments. Every run takes some of them, and each kind of change others, in each
         # layout.
-        first = 1 if IS_ALL else 1 + list(CHANGES).index(name) + 20 * list(LAYOUTS).index(layout)
-        for crash_at in [None, *range(first, 60, stride(40))]:
+        first = 1 if IS_ALL else 1 + list(CHANGES).index(name) + 30 * list(LAYOUTS).index(layout)
+        for crash_at in [None, *range(first, 60, stride(60))]:
             world = World(change, layout, seed * 1000 + (crash_at or 0))
             world.migrate(crash_at, finish=False)
             world.between()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.maintenance.simulation import stride
 from tests.migrating.test_both_versions import World
 from tests.migrating.versions import CHANGES
+from tests.shares import stride
 
-STRIDE = stride(23)
+STRIDE = stride(47)
 
 
 @pytest.mark.simulation

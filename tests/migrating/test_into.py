@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from tests.maintenance.simulation import IS_ALL
 from tests.migrating.moves import DIRECTIONS, Move, entities_of
 from tests.migrating.test_into_calls import COUNTED, Account, Bill, Owes, Remark
+from tests.shares import IS_ALL
 
 MOMENTS = 260
 """As many moments as a migration of this table has, in small pages, before and after each request."""
@@ -21,6 +21,7 @@ def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("adjoin.plans.migrating.moving._SAVE", 0.005)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("old", "new"), DIRECTIONS)
 def test_everything_arrives_while_programs_write(old: str, new: str) -> None:
     for seed in range(40 if IS_ALL else 6):
@@ -38,7 +39,7 @@ def test_everything_arrives_while_programs_write(old: str, new: str) -> None:
 @pytest.mark.parametrize(("old", "new"), DIRECTIONS)
 def test_a_crash_at_any_request_loses_nothing(old: str, new: str) -> None:
     # Every run takes some of the moments, and each direction others.
-    first, stride = 1 + 3 * DIRECTIONS.index((old, new)), 3 * len(DIRECTIONS)
+    first, stride = 1 + 6 * DIRECTIONS.index((old, new)), 6 * len(DIRECTIONS)
     for crash_at in range(1 if IS_ALL else first, MOMENTS, 1 if IS_ALL else stride):
         move = Move(old, new, crash_at)
         move.migrate(crash_at)
@@ -52,7 +53,7 @@ def test_a_crash_at_any_request_loses_nothing(old: str, new: str) -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize(("old", "new"), DIRECTIONS)
 def test_a_request_that_fails_loses_nothing(old: str, new: str) -> None:
-    first, stride = 2 + 3 * DIRECTIONS.index((old, new)), 3 * len(DIRECTIONS)
+    first, stride = 4 + 6 * DIRECTIONS.index((old, new)), 6 * len(DIRECTIONS)
     for at in range(1 if IS_ALL else first, MOMENTS, 1 if IS_ALL else stride):
         move = Move(old, new, at)
         move.fail(at)
@@ -98,7 +99,7 @@ class CountedMove(Move):
     ("old", "new"), [("adjacency list", "materialized graph"), ("materialized graph", "adjacency list")]
 )
 def test_aggregates_are_right_after_a_crash_at_any_request(old: str, new: str) -> None:
-    for crash_at in range(1, MOMENTS, 1 if IS_ALL else 23):
+    for crash_at in range(1, MOMENTS, 1 if IS_ALL else 37):
         move = CountedMove(old, new, crash_at, COUNTED)
         move.migrate(crash_at)
         move.migrate(crash_at // 2 + 1)

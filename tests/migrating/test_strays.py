@@ -25,8 +25,8 @@ from adjoin import (
 )
 from adjoin.layouts.interface import Layout
 from adjoin.stores.sqlite import SQLiteStore
-from tests.maintenance.simulation import stride
 from tests.migrating.versions import Crash, Halting
+from tests.shares import stride
 
 
 class Person(Node):

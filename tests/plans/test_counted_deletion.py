@@ -20,7 +20,8 @@ from adjoin.stores.sqlite import SQLiteStore
 from adjoin.units import MAX_BATCH_WRITE
 from adjoin.values import item_size
 from tests.faults import FaultyStore
-from tests.maintenance.simulation import FEW, Process, Simulation, stored
+from tests.maintenance.simulation import Process, Simulation, stored
+from tests.shares import FEW
 
 
 class Album(Node):

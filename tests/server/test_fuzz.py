@@ -20,6 +20,7 @@ from tests.server.refusals import RIGHT
 from tests.server.test_connections import connected
 from tests.server.test_reading import MALFORMED, REQUESTS
 from tests.server.test_serving import _HEAD, ONE, TABLE, client
+from tests.shares import examples
 
 STATUSES = {100, 200, 400, 403, 404, 408, 413, 503}
 """Everything but a fault of the server."""
@@ -122,7 +123,7 @@ def exchanged(server: Server, pieces: list[bytes]) -> bytes:
 
 
 @given(broken())
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(67), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_anything_is_answered_or_closed(server: Server, log: list[logging.LogRecord], pieces: list[bytes]) -> None:
     received = exchanged(server, pieces)
     answers = Answers()
@@ -144,7 +145,7 @@ JSON: Any = st.recursive(
 
 
 @given(st.sampled_from(sorted(RIGHT)), st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_body_is_answered(server: Server, log: list[logging.LogRecord], name: str, data: st.DataObject) -> None:
     body: Any = dict(RIGHT[name])
     for member in data.draw(st.lists(st.sampled_from([*body, "TableName", "Limit", "Key"]), max_size=2)):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from adjoin.server.reading import MAX_BODY, MAX_HEAD, BadRequest, RequestReader
 from tests.server.test_protocol import CASES, RIGHT
+from tests.shares import examples
 
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
 PLAIN = (
@@ -99,7 +100,7 @@ def test_a_request_is_the_same_in_any_pieces(name: str) -> None:
 
 
 @given(st.sampled_from(sorted(REQUESTS)), st.lists(st.integers(0, 600), max_size=8))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(67), deadline=None)
 def test_and_in_several_pieces(name: str, cuts: list[int]) -> None:
     sent, _ = REQUESTS[name]
     places = [0, *sorted(each % len(sent) for each in cuts), len(sent)]

@@ -17,6 +17,7 @@ from adjoin.server.operations.interface import ShortGet, ShortWrite
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import KeyAttribute, TableDefinition
 from tests.server.test_validation import JSON, places, replaced
+from tests.shares import examples
 
 PLAIN = {"PK": {"S": "a"}, "SK": {"N": "1"}, "x": {"BOOL": True}}
 KEYS: dict[str, Any] = {
@@ -73,7 +74,7 @@ def almost(draw: st.DrawFn, requests: dict[str, Any]) -> tuple[str, Any]:
 
 
 @given(almost(WRITES))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_writes_are_those_of_the_long_way(store: SQLiteStore, sent: tuple[str, Any]) -> None:
     name, body = sent
     asked = short_write(name).read(deepcopy(body))
@@ -96,7 +97,7 @@ def test_writes_are_answered_as_on_the_long_way(store: SQLiteStore, name: str) -
 @example(("", {"TableName": "Bytes", "Key": {"PK": {"B": "YR=="}}}))
 @example(("", {"TableName": "abc", "Key": {"PK": {"S": "a"}, "SK": {"N": "1e0"}}}))
 @example(("", {"TableName": "abc", "Key": {"PK": {"S": "b"}, "SK": {"N": "1"}}}))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_items_are_those_of_the_long_way(store: SQLiteStore, sent: tuple[str, Any]) -> None:
     _, body = sent
     get = whole_get(deepcopy(body))

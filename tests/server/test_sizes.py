@@ -23,6 +23,7 @@ from adjoin.values import Item, item_size
 from tests.server.test_protocol import ask
 from tests.server.test_serving import TABLE, client
 from tests.server.test_short import short_write
+from tests.shares import examples
 
 NUMBERS = st.one_of(
     st.integers(-(10**38) + 1, 10**38 - 1).map(str),
@@ -46,7 +47,7 @@ ITEMS: Any = st.dictionaries(st.text("abcXYZ_.-1", min_size=1, max_size=6), VALU
 @given(ITEMS)
 @example({"a": {"N": "0"}})
 @example({"a": {"N": "-0.01"}, "b": {"N": "100"}, "c": {"BOOL": False}, "d": {"NULL": True}})
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(167), deadline=None)
 def test_a_plain_item_has_the_size_of_any_item(item: Item) -> None:
     plain = plain_item(item)
     normal, size = normal_item(dict(item))

@@ -14,6 +14,7 @@ from adjoin.errors import InvalidRequest
 from adjoin.server.operations.checking import ShapeLimits, WrongType, reader_of
 from adjoin.server.operations.interface import Refused
 from tests.server.refusals import ALL, RIGHT, SHARD, STREAM, changed, refusal, validated
+from tests.shares import examples
 
 CODES = {"ValidationException", "SerializationException", "AccessDeniedException"}
 
@@ -43,13 +44,13 @@ def answer(operation: str, body: bytes | dict[str, Any]) -> dict[str, Any] | Non
 
 
 @given(operation=st.sampled_from(sorted(ALL)), body=JSON)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(134), deadline=None)
 def test_any_json_is_read_or_refused(operation: str, body: Any) -> None:
     answer(operation, orjson.dumps(body))
 
 
 @given(operation=st.sampled_from(sorted(ALL)), body=st.binary(max_size=30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(34), deadline=None)
 def test_any_bytes_are_read_or_refused(operation: str, body: bytes) -> None:
     answer(operation, body)
 
@@ -77,7 +78,7 @@ def almost_right(draw: st.DrawFn) -> tuple[str, Any]:
 
 
 @given(almost_right())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_what_was_read_reads_as_itself(sent: tuple[str, Any]) -> None:
     operation, body = sent
     read = answer(operation, orjson.dumps(body))
@@ -86,7 +87,7 @@ def test_what_was_read_reads_as_itself(sent: tuple[str, Any]) -> None:
 
 
 @given(almost_right())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_limits_do_not_hold_exactly_if_there_is_one_to_report(sent: tuple[str, Any]) -> None:
     operation, body = sent
     limits = ShapeLimits.of(ALL[operation].shape)

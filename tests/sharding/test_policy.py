@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from adjoin.sharding.heat import WINDOW, Heat
 from adjoin.sharding.maps import FIRST_GRACE, GRACE, LEASE, Epoch, ShardMap, jump_hash, stable_hash
 from adjoin.sharding.policy import GB, LIMITS, Limits, considered, grown
+from tests.shares import examples
 
 NOW = 1000.0
 LAST = int(NOW // WINDOW) - 1
@@ -139,7 +140,7 @@ def loads_of(shards: ShardMap, rates: dict[str, float]) -> list[float]:
     return [*field, *(rates.get(value, 0.0) / shards.shards_of(value) for value in shards.values)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_growing_ends(random: Random) -> None:
     """Whatever is written, as long as it goes on as it is, a map that has grown a few times fits."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from adjoin import InvalidValue
 from adjoin.snapshots.nearby import LAST_SEARCH, Nearby, NearLane, Room, add_near, count_near
+from tests.shares import examples
 from tests.snapshots.graphs import Bought, Knows, Person, Thing, opened
 
 NODES = 40
@@ -61,7 +62,7 @@ def levels_of(drawn: list[Drawn], start: int, hops: int) -> list[set[int]]:
     return levels
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(drawn=lanes, hops=st.integers(1, 4), start=st.integers(0, NODES - 1))
 def test_counts_and_sums_are_those_of_a_plain_loop(drawn: list[Drawn], hops: int, start: int) -> None:
     room = Room()

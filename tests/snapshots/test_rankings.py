@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin import Graph, InvalidValue, MissingExtra, NotInSnapshot, Ref
+from tests.shares import examples
 from tests.snapshots.graphs import (
     EDGES,
     FIELDS,
@@ -85,7 +86,7 @@ def networked(graph: Graph, via: list[Any], direction: str, weight: str | None =
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(layout=layouts, items=contents, history=changes, via=_via, direction=_direction)
 def test_rankings_are_those_of_networkx(
     layout: str, items: list[Any], history: list[Change], via: list[Any], direction: str
@@ -128,7 +129,7 @@ def _texts(groups: Any) -> list[list[str]]:
     return [[str(ref) for ref in group] for group in groups]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 @given(layout=layouts, items=contents, direction=_direction)
 def test_weights_are_those_of_networkx(layout: str, items: list[Any], direction: str) -> None:
     with opened(layout, items) as graph:
@@ -140,7 +141,7 @@ def test_weights_are_those_of_networkx(layout: str, items: list[Any], direction:
         )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(
     layout=layouts,
     items=contents,
@@ -189,7 +190,7 @@ def test_what_is_near_is_what_a_loop_finds(
         assert all(counts[ref] == snapshot.k_hop_count(ref, via, hops, direction=direction) for ref in counts)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 @given(layout=layouts, items=contents, number=st.integers(1, 12))
 def test_top_is_the_greatest_first(layout: str, items: list[Any], number: int) -> None:
     with opened(layout, items) as graph:
@@ -202,7 +203,7 @@ def _kind(graph: Graph) -> Any:
     return graph._layout.schema.node(Person)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 @given(layout=layouts, items=contents, via=_via, direction=_direction)
 def test_other_libraries_get_the_same_edges(layout: str, items: list[Any], via: list[Any], direction: str) -> None:
     with opened(layout, items) as graph:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin import Edge, Graph
-from tests.maintenance.simulation import examples
+from tests.shares import examples
 from tests.snapshots.graphs import (
     EDGES,
     FIELDS,
@@ -63,7 +63,7 @@ def test_each_walk_is_the_same(name: str, layout: str, items: list[Any]) -> None
         assert_same(graph, graph.snapshot(EDGES, FIELDS), IDS, [name])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(layout=layouts, items=contents, history=changes, more=changes, ids=_some_ids, names=_some_walks)
 def test_walks_are_the_same_after_changes(
     layout: str, items: list[Any], history: list[Change], more: list[Change], ids: list[str], names: list[str]
@@ -76,7 +76,7 @@ def test_walks_are_the_same_after_changes(
             assert_same(graph, snapshot, ids, names)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(14))
 @given(layout=layouts, items=contents, history=changes, more=changes, ids=_some_ids, names=_some_walks)
 def test_walks_are_the_same_after_saving(
     tmp_path_factory: pytest.TempPathFactory,
@@ -102,7 +102,7 @@ def test_walks_are_the_same_after_saving(
         assert {path: path.read_bytes() for path in Path(folder).iterdir()} == files
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(14))
 @given(layout=layouts, items=contents, history=changes)
 def test_changes_may_be_applied_again(layout: str, items: list[Any], history: list[Change]) -> None:
     """A snapshot that was built after changes ends the same if it follows them from before."""
@@ -159,7 +159,7 @@ VIA: list[Any] = [Knows, Met, Friend]
 _direction = st.sampled_from(["out", "into", "both"])
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(14))
 @given(layout=layouts, items=contents, a=people, b=people, direction=_direction, most=st.sampled_from([2, 6, None]))
 def test_paths_are_the_same(layout: str, items: list[Any], a: str, b: str, direction: str, most: int | None) -> None:
     with opened(layout, [Person(id=id) for id in IDS[:5]] + items) as graph:
@@ -181,7 +181,7 @@ def test_paths_are_the_same(layout: str, items: list[Any], a: str, b: str, direc
         assert told(live) == told(held)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 @given(layout=layouts, items=contents, a=people, b=people, score=st.sampled_from(["common", "jaccard", "adamic_adar"]))
 def test_recommendations_are_the_same(layout: str, items: list[Any], a: str, b: str, score: str) -> None:
     with opened(layout, [Person(id=id) for id in IDS[:6]] + items) as graph:

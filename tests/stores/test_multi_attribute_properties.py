@@ -14,6 +14,7 @@ from adjoin.requests import CreateTable, DropTable, Query, Scan, SortCondition, 
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import IndexDefinition, KeyAttribute, KeyType, TableDefinition
 from adjoin.values import AttributeValue, Item
+from tests.shares import examples
 from tests.stores.examples import page, put, s
 
 # Few values, so that items agree in the first attributes of their keys; the last text has no simple successor.
@@ -132,7 +133,7 @@ def pages(store: SQLiteStore, request: Query | Scan, limit: int) -> list[Item]:
         assert start == {name: last[name] for name in start}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(50))
 @given(st.data())
 def test_an_index_of_several_keys_is_what_python_says(data: st.DataObject) -> None:
     definition = data.draw(definitions())

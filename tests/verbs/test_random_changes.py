@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from adjoin import AdjacencyList, Graph, Indexed, MaterializedGraph, Node, NotFound, Unique, Version, field
 from adjoin.layouts.interface import Layout
+from tests.shares import examples
 
 
 class Plain(Node):
@@ -92,7 +93,7 @@ def meant(stored: Any, change: tuple[str, Any]) -> Any:
 
 @pytest.mark.parametrize("layout", [AdjacencyList(), MaterializedGraph()], ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("model", [Plain, Involved])
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(calls=st.lists(CALLS, max_size=8), is_together=st.booleans())
 def test_random_changes(model: Any, layout: Layout, calls: list[Any], is_together: bool) -> None:
     expected: dict[str, Any] = {}

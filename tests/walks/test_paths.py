@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from adjoin import AdjacencyList, Budget, BudgetExceeded, Edge, Graph, InvalidValue, Node, UnknownField, field
 from tests.conftest import Open
+from tests.shares import examples
 from tests.walks.graphs import (
     PEOPLE,
     PLACES,
@@ -66,7 +67,7 @@ def simple(graph: Drawn, direction: str, a: str, b: str, most: int) -> list[Path
 
 
 @given(graph=graphs(), a=_person, b=_person, direction=_direction, most=st.integers(1, 4))
-@settings(max_examples=15)
+@settings(max_examples=examples(8))
 def test_shortest_paths(opened: Place, graph: Drawn, a: str, b: str, direction: str, most: int) -> None:
     network = networked(graph, direction)
     start, end = Person.ref(a), Person.ref(b)
@@ -89,7 +90,7 @@ def test_shortest_paths(opened: Place, graph: Drawn, a: str, b: str, direction: 
 
 
 @given(graph=graphs(), a=_person, b=_person, direction=_direction, most=st.integers(1, 4))
-@settings(max_examples=15)
+@settings(max_examples=examples(8))
 def test_weighted_paths(opened: Place, graph: Drawn, a: str, b: str, direction: str, most: int) -> None:
     network = networked(graph, direction)
     start, end = Person.ref(a), Person.ref(b)
@@ -111,7 +112,7 @@ def test_weighted_paths(opened: Place, graph: Drawn, a: str, b: str, direction: 
 
 
 @given(graph=graphs(), a=_person, direction=_direction, most=st.none() | st.integers(1, 3), age=st.integers(0, 6))
-@settings(max_examples=15)
+@settings(max_examples=examples(8))
 def test_reachable(opened: Place, graph: Drawn, a: str, direction: str, most: int | None, age: int) -> None:
     network = networked(graph, direction)
     start = Person.ref(a)

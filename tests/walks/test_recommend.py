@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin import AdjacencyList, Budget, Edge, Graph, InvalidModel, Node, UnknownField
+from tests.shares import examples
 from tests.walks.graphs import (
     PEOPLE,
     PLACES,
@@ -50,7 +51,7 @@ def alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 @given(graph=graphs(), a=_person)
-@settings(max_examples=15)
+@settings(max_examples=examples(8))
 def test_people_by_common_friends(opened: Place, graph: Drawn, a: str) -> None:
     network = nx.Graph()
     network.add_nodes_from(PEOPLE)
@@ -101,7 +102,7 @@ def test_people_along_directed_and_parallel_edges(opened: Place, graph: Drawn, a
 
 
 @given(graph=graphs(), a=_person, x=st.sampled_from(PRODUCTS))
-@settings(max_examples=15)
+@settings(max_examples=examples(8))
 def test_products(opened: Place, graph: Drawn, a: str, x: str) -> None:
     buyers = {product: {one for one, other in graph.bought if other == product} for product in PRODUCTS}
     baskets = {person: {other for one, other in graph.bought if one == person} for person in PEOPLE}

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin import Budget, BudgetExceeded, Child, CycleFound, Edge, Graph, InvalidValue, Node, Ref, UnknownField
+from tests.shares import examples
 from tests.walks.graphs import PLACES, Place, place
 
 
@@ -56,7 +57,7 @@ def used(edges: dict[tuple[int, int], Decimal], part: int, most: int | None) -> 
 
 
 @given(edges=_trees, most=st.none() | st.integers(1, 3))
-@settings(max_examples=20)
+@settings(max_examples=examples(7))
 def test_random_trees(opened: Place, edges: dict[tuple[int, int], Decimal], most: int | None) -> None:
     costs = {id: Decimal(10 + id) / 4 for id in range(7)}
     needed = used(edges, 0, most)

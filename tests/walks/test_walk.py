@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin import field
+from tests.shares import examples
 from tests.walks.graphs import (
     PEOPLE,
     PLACES,
@@ -48,7 +49,7 @@ def start(id: str) -> list[Path_]:
 
 
 @given(graph=graphs(), id=st.sampled_from(PEOPLE), steps=_steps)
-@settings(max_examples=15)
+@settings(max_examples=examples(8))
 def test_all_results(opened: Place, graph: Drawn, id: str, steps: list[tuple[str, list[Any]]]) -> None:
     paths = start(id)
     for direction, models in steps:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from adjoin import Budget, Graph, field
 from adjoin.plans import read
+from tests.shares import examples
 from tests.test_hostile_arguments import HOSTILE, MODELS, Knows, Owns, Person, Thing, json_values, refused
 
 CALLS: dict[str, Callable[[Graph, Any], object]] = {
@@ -87,6 +88,7 @@ def test_calls(call: str) -> None:
         assert found == {}
 
 
+@pytest.mark.simulation
 def test_forged_page_tokens() -> None:
     with Graph(":memory:", MODELS) as g:
         g.put(Person(id="a", city="a"))
@@ -98,7 +100,7 @@ def test_forged_page_tokens() -> None:
         identity = walk._identity("refs")
         start, _ = read.decode_cursor(token, identity, b"")
 
-        @settings(max_examples=80)
+        @settings(max_examples=examples(27))
         @given(json_values, st.sampled_from(["all", "key", "given", "last", "type", "text"]), st.text())
         def forge(value: Any, what: str, text: str) -> None:
             forged = {

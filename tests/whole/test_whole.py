@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.maintenance.simulation import IS_ALL
+from tests.shares import IS_ALL
 from tests.whole.driver import simulate
 
 KINDS = 3

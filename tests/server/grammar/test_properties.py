@@ -46,6 +46,7 @@ from adjoin.stores.updates import update_of
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.values import AttributeValue
 from tests.server.grammar.test_conditions import FAULTS, ORDER, REDUNDANT, SYNTAX
+from tests.shares import examples
 from tests.stores.examples import n, s
 
 # --- trees, as text and back -------------------------------------------------------------------
@@ -109,7 +110,7 @@ def bindings_of(written: Written) -> Bindings:
 
 
 @given(conditions)
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 def test_conditions_survive_being_written(condition: Condition) -> None:
     written = Written()
     text = written.condition(condition)
@@ -151,7 +152,7 @@ def updates(draw: st.DrawFn) -> tuple[Action, ...]:
 
 
 @given(updates())
-@settings(max_examples=200)
+@settings(max_examples=examples(67))
 def test_updates_survive_being_written(actions: tuple[Action, ...]) -> None:
     written = Written()
     text = written.update(actions)
@@ -284,7 +285,7 @@ def check(text: str) -> None:
 @example("#" * 4096)
 @example("a," * 2048)
 @example("a=a OR " * 585)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(134), deadline=None)
 def test_any_text_is_read_or_refused(text: str) -> None:
     check(text)
 

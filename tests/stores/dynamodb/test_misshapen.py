@@ -45,9 +45,9 @@ from adjoin.stores.dynamodb import streams as streams_module
 from adjoin.stores.dynamodb.answers import SHAPES
 from adjoin.stores.dynamodb.protocol import OPERATIONS
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
-from tests.maintenance.simulation import examples
 from tests.models import ANN, ART, BOB, MATHS, SCHOOL, Course, Enrollment, Friendship, Student
 from tests.servers.open import Stores
+from tests.shares import examples
 from tests.stores.dynamodb.misbehaving import Exchange, MisbehavingServer, Misbehaviour, json_answer
 
 _NAMES = count()
@@ -390,6 +390,7 @@ def calls_of(graph: Graph) -> dict[str, Callable[[], object]]:
     }
 
 
+@pytest.mark.simulation
 def test_any_answer_to_a_graph_altered_anywhere(altering_server: MisbehavingServer, quick: None) -> None:
     altering_server.behave()
     location = f"dynamodb://Graph{next(_NAMES)}?endpoint={altering_server.url}&deadline=20"
@@ -399,7 +400,7 @@ def test_any_answer_to_a_graph_altered_anywhere(altering_server: MisbehavingServ
         graph.connect(Enrollment, "ann", "maths")
         calls = calls_of(graph)
 
-        @settings(max_examples=300)
+        @settings(max_examples=examples(100))
         @given(st.sampled_from([*calls]), st.integers(0, 2), alterations)
         def run(name: str, at: int, how: Misbehaviour) -> None:
             altering_server.misbehave_at(at, how)

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjoin import AdjoinError, AlreadyExists, Graph, NotFound, OutcomeUnknown, TransactionCanceled, field
 from tests.models import SCHOOL, Course, Friendship, Student
+from tests.shares import examples
 from tests.stores.dynamodb.misbehaving import MisbehavingServer, Misbehaviour
 from tests.stores.dynamodb.test_lost_answers import EACH
 
@@ -152,12 +154,13 @@ def check(g: Graph, behind: Graph, server: MisbehavingServer, sequence: Sequence
         assert there == {model.named(other) for pair in model.friends if id in pair for other in pair - {id}}
 
 
+@pytest.mark.simulation
 def test_any_writes_with_any_faults(
     location: str, quick: None, behind: Graph, module_server: MisbehavingServer
 ) -> None:
     with Graph(location, SCHOOL) as g:
 
-        @settings(max_examples=40)
+        @settings(max_examples=examples(14))
         @given(st.lists(steps, min_size=1, max_size=10))
         def run(sequence: list[Step]) -> None:
             check(g, behind, module_server, sequence)

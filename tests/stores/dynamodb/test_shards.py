@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from adjoin.errors import InvalidRequest
 from adjoin.stores.dynamodb.shards import Family, ReadSoFar, StreamPosition, StreamShard, parse_position
+from tests.shares import examples
 
 SHARD_IDS = st.from_regex(r"shardId-[0-9]{20}-[0-9a-f]{8}|H[0-9a-f]+:[0-9a-f]+", fullmatch=True)
 EXTENTS = st.from_regex(r"\*|[@-]?[0-9]{1,40}", fullmatch=True)
@@ -150,7 +151,7 @@ def test_what_is_out_of_reach(parents: dict[str, str | None], read: ReadSoFar, r
     assert family(**parents).out_of_reach(read) == reason
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.large_base_example, HealthCheck.too_slow])
+@settings(max_examples=examples(14), suppress_health_check=[HealthCheck.large_base_example, HealthCheck.too_slow])
 @given(st.data())
 def test_condensing_changes_no_meaning(data: st.DataObject) -> None:
     """Readers that go through a tree in any order and condense what they say read the same as others."""

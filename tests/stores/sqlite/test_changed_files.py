@@ -26,6 +26,7 @@ from adjoin.requests import (
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import IndexDefinition, KeyAttribute, TableDefinition
 from adjoin.values import Item
+from tests.shares import examples
 from tests.stores.conftest import Clock
 from tests.stores.examples import EDGES, PLAIN, everything, item, key, n, one, page, put, s, stored
 
@@ -159,7 +160,7 @@ _STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(_STEPS, max_size=12))
 def test_an_index_has_what_fits_it_and_items_stay_whole(steps: list[tuple[str, str, object]]) -> None:
     """Every step puts an item, or makes an index over an attribute, or drops the one that is there."""

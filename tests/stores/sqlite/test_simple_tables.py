@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from adjoin.requests import BatchWrite, CreateTable, Delete, DescribeTable, Put, TableResponse
 from adjoin.stores.sqlite import SQLiteStore
 from adjoin.tables import IndexDefinition, KeyAttribute, Projection, TableDefinition
+from tests.shares import examples
 from tests.stores.examples import PLAIN, everything, item, key, n, s
 
 SIMPLE = replace(PLAIN, stream=False, ttl="until")
@@ -42,7 +43,7 @@ def _performed(definition: TableDefinition, requests: list[Any]) -> tuple[list[A
 
 @given(st.lists(PUTS | SWAPPED | DELETES | WRONG | BATCHES, max_size=8))
 @example([Put("Plain", item("p", "1", a=n(10))), Put("Plain", item("p", "1", a=n(10)))])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_simple_table_becomes_what_others_do(requests: list[Any]) -> None:
     assert _performed(SIMPLE, requests) == _performed(replace(SIMPLE, stream=True), requests)
 

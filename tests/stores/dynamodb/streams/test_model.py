@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 
 from adjoin.errors import ChangesTrimmed
 from adjoin.requests import ItemChange
+from tests.shares import examples
 from tests.stores.dynamodb.streams.readers import Reader, Readers, open_readers
 from tests.stores.dynamodb.streams.service import HOUR, KEYS, Clock, Record, StreamService
 
@@ -169,6 +170,9 @@ def readers() -> Iterator[Readers]:
         yield opened
 
 
+@pytest.mark.simulation
 def test_readers_get_every_change_once_and_in_order(readers: Readers) -> None:
     StreamMachine.readers = readers
-    run_state_machine_as_test(StreamMachine, settings=settings(max_examples=30, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(
+        StreamMachine, settings=settings(max_examples=examples(10), stateful_step_count=30, deadline=None)
+    )
