@@ -39,6 +39,7 @@ from tests.maintenance.models import ALBUMS, MODELS, PARTS, PEOPLE, SHOP, WALLET
 from tests.maintenance.simulation import stored
 from tests.maintenance.test_crashes import happen, happen_again
 from tests.maintenance.test_simulation import Life, check
+from tests.shares import stride
 
 
 def number_of(record: dict[str, Any]) -> str:
@@ -173,6 +174,7 @@ def test_it_stops_before_its_time_is_over(g: Graph, store: Faulty, caplog: pytes
     assert sum(invoices(g, f"C{number}") for number in range(200)) == 200
 
 
+@pytest.mark.simulation
 def test_it_may_run_out_of_time_at_every_request() -> None:
     requests = 0
     while True:
@@ -193,7 +195,7 @@ def test_it_may_run_out_of_time_at_every_request() -> None:
             check(g)
         if not stopped:
             break
-        requests += 1
+        requests += stride(4)
     assert requests > 30
 
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +33,7 @@ from tests.copying.examples import FULL, KINDS, assert_same, copied_by, filled, 
 from tests.copying.recording import Recording, state_file
 from tests.copying.saving_copy import HALT_AFTER
 from tests.faults import FaultyStore, Interrupted
+from tests.shares import stride
 from tests.stores.examples import PLAIN, SINGLE, item, key, keyed_by, n, put, s
 from tests.waiting import until
 
@@ -187,10 +188,12 @@ def change_something(store: Store, step: int) -> None:
     )
 
 
-@pytest.mark.parametrize("side", ["source", "destination"])
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("segments", [1, 3])
-@pytest.mark.parametrize("pause", [0.0, 1000.0], ids=["each step saved", "hardly saved"])
+# With a pause of 0 each step is saved, with a long one hardly any.
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("side", "when", "segments", "pause"),
+    list(product(["source", "destination"], ["before", "after"], [1, 3], [0.0, 1000.0]))[:: stride(3)],
+)
 def test_interrupted_anywhere_and_run_again(
     source: FaultyStore,
     tmp_path: Path,

@@ -45,6 +45,7 @@ from adjoin.stores.interface import Store
 from adjoin.stores.sqlite import SQLiteStore
 from tests.faults import FaultyStore, Interrupted
 from tests.growing import Clock, ShortPages, on_clock, scanned
+from tests.shares import stride
 
 
 class Person(Node):
@@ -675,7 +676,8 @@ class Skewed(Clock):
         return self.true() + self.skew
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", range(0, 12, stride(4)))
 def test_every_reader_finds_everything_once_while_others_write_and_raise(seed: int) -> None:
     """Writers put items again, which moves them; readers read page by page; the number is raised now and then."""
     random, clock = Random(seed), Clock()
