@@ -591,12 +591,10 @@ def test_items_that_others_wrote() -> None:
         except AdjoinError:
             # No such item can be there.
             return
-        found = {verb: said for verb, call in verbs.items() if (said := refused(call))}
-        assert found == {}
+        assert {verb: said for verb, call in verbs.items() if (said := refused(call))} == {}
 
-    altered = given(st.sampled_from(places), st.sampled_from(FOREIGN), st.booleans(), st.just(reading(graph)))
-    settings(max_examples=examples(14))(altered(alter))()
     # An audit takes as long as a hundred of the others.
-    audited = given(st.sampled_from(places), st.sampled_from(FOREIGN), st.booleans(), st.just({"verify": graph.verify}))
-    settings(max_examples=8)(audited(alter))()
+    for verbs, number in ((reading(graph), 14), ({"verify": graph.verify}, 8)):
+        some = given(st.sampled_from(places), st.sampled_from(FOREIGN), st.booleans(), st.just(verbs))
+        settings(max_examples=examples(number))(some(alter))()
     graph.close()

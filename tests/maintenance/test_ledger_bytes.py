@@ -13,6 +13,7 @@ from adjoin.plans.counting.ledger import edge_of
 from adjoin.values import item_size
 from tests.maintenance.ledgers import is_ledger
 from tests.maintenance.simulation import stored
+from tests.maintenance.test_costs import Follows, Person
 
 
 class Customer(Node):
@@ -36,17 +37,6 @@ class Pays(Edge[Customer, Invoice]):
 
 
 class Bills(Edge[Customer, Invoice]):
-    balance: Decimal
-
-
-class Person(Node):
-    id: str
-    follows: Annotated[int, Count("Follows")] = 0
-    followers: Annotated[int, Count("Follows", direction="into")] = 0
-    weight: Annotated[Decimal, Sum("Follows", field="balance", direction="into")] = Decimal(0)
-
-
-class Follows(Edge[Person, Person]):
     balance: Decimal
 
 
